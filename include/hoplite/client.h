@@ -1,0 +1,172 @@
+// The client of a Hoplite daemon: what a program links to put, get and delete objects.
+//
+//     auto client = hoplite::Client::connect({});                 // HOPLITE_SOCKET, or the default socket
+//     auto id = client->put(bytes);                               // visible to every node of the cluster
+//     auto view = client->get(*id, {.timeout = 5s});              // read-only shared memory, no copy
+//
+// Objects are immutable bytes named by ids that are futures: an id can be waited for before anybody has put it. Every
+// call has a deadline or can be cancelled, and every failure is a Result whose error names the object, the node and the
+// reason. A Client may be used from several threads; it has one thread of its own that reads replies. Callbacks run on that
+// thread and must not block. When the daemon goes away, views stay readable and calls fail with Code::kUnavailable.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <future>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hoplite/error.h"
+#include "hoplite/object_id.h"
+
+namespace hoplite {
+
+// How long to wait. Default-constructed: as long as it takes.
+using Timeout = std::optional<std::chrono::nanoseconds>;
+
+enum class OnLost {
+  kFail,  // end with Code::kLost as soon as no complete copy is left
+  kWait,  // go on waiting: somebody may put it again
+};
+
+struct ConnectOptions {
+  std::string socket;      // empty: $HOPLITE_SOCKET, else the default of `hoplite start`
+  std::string token;       // empty: $HOPLITE_TOKEN; needed only if the daemon runs as another user
+  Timeout timeout = std::chrono::seconds(5);
+  bool busy_poll = false;  // spin for replies instead of sleeping: lower latency for a core
+};
+
+struct PutOptions {
+  ObjectId id;             // nil: a fresh one
+  std::string metadata;    // travels with the object, at most 4 KiB
+  Timeout timeout;         // for room in the store, and for the home's answer
+};
+
+struct GetOptions {
+  Timeout timeout;
+  OnLost on_lost = OnLost::kFail;
+};
+
+// Read-only bytes in shared memory. They stay valid, and the object stays in this node's store, until the last copy of the
+// View is gone. Writing through it faults.
+class View {
+ public:
+  View() = default;
+  std::span<const std::byte> bytes() const;
+  const std::byte* data() const { return bytes().data(); }
+  std::size_t size() const { return bytes().size(); }
+  const std::string& metadata() const;
+  explicit operator bool() const { return state_ != nullptr; }
+
+  struct State;  // internal
+  explicit View(std::shared_ptr<State> state) : state_(std::move(state)) {}
+
+ private:
+  std::shared_ptr<State> state_;
+};
+
+// An object that is being written. Readers anywhere may follow what was advanced. Destroyed without seal(): given up.
+
+class ObjectWriter {
+ public:
+  ObjectWriter(ObjectWriter&&) noexcept;
+  ObjectWriter& operator=(ObjectWriter&&) noexcept;
+  ~ObjectWriter();
+
+  ObjectId id() const;
+  // The whole object, writable until seal().
+  std::span<std::byte> buffer();
+  // The first `bytes` are final: readers may have them. Never decreases.
+  void advance(std::size_t bytes);
+  // Everything is final; returns when the object is committed.
+  Result<ObjectId> seal(Timeout timeout = {});
+  void abort();
+
+  struct State;  // internal
+  explicit ObjectWriter(std::unique_ptr<State> state);
+
+ private:
+  std::unique_ptr<State> state_;
+};
+
+// A streaming read: bytes as they arrive, possibly before the object is committed.
+class Follower {
+ public:
+  Follower(Follower&&) noexcept;
+  Follower& operator=(Follower&&) noexcept;
+  ~Follower();
+
+  enum class Event { kBytes, kReset, kComplete };
+  struct Progress {
+    Event event = Event::kBytes;
+    std::span<const std::byte> bytes;  // the valid front of the object, growing from call to call
+    std::uint64_t size = 0;            // of the whole object
+  };
+  // Waits for more bytes than the last call returned, for a reset (start over: other bytes will come), or for completion.
+  Result<Progress> next(Timeout timeout = {});
+  // After kComplete.
+  View view() const;
+
+  struct State;  // internal
+  explicit Follower(std::shared_ptr<State> state);
+
+ private:
+  std::shared_ptr<State> state_;
+};
+
+struct StoreStatus;  // hoplite/status.h
+struct NodeStatus;
+struct ObjectStatus;
+
+class Client {
+ public:
+  static Result<Client> connect(const ConnectOptions& options = {});
+  Client(Client&&) noexcept;
+  Client& operator=(Client&&) noexcept;
+  ~Client();
+
+  // A fresh id whose home is this node; no message is sent.
+  ObjectId new_id();
+
+  // --- one at a time: these block
+  Result<ObjectId> put(std::span<const std::byte> bytes, const PutOptions& options = {});
+  Result<ObjectWriter> create(std::uint64_t size, const PutOptions& options = {});
+  Result<View> get(ObjectId id, const GetOptions& options = {});
+  // Copies the object to the front of `out`; its size. kInvalidArgument if `out` is too small.
+  Result<std::uint64_t> get_into(ObjectId id, std::span<std::byte> out, const GetOptions& options = {});
+  Result<Follower> follow(ObjectId id, const GetOptions& options = {});
+  // Which of `ids` are ready: `count` of them, or as many as are ready when the time is over. Never an error for time.
+  Result<std::vector<ObjectId>> wait(std::span<const ObjectId> ids, std::size_t count, Timeout timeout = {});
+  // Frees every copy everywhere; false if nobody knew the object. Views that are held stay valid.
+  Result<bool> remove(ObjectId id, Timeout timeout = {});
+
+  // --- many at once from one thread
+  std::future<Result<ObjectId>> put_async(std::span<const std::byte> bytes, const PutOptions& options = {});
+  std::future<Result<View>> get_async(ObjectId id, const GetOptions& options = {});
+  using PutCallback = std::function<void(Result<ObjectId>)>;
+  using GetCallback = std::function<void(Result<View>)>;
+  // The bytes are taken before the call returns. Returns a number for cancel().
+  std::uint64_t put_async(std::span<const std::byte> bytes, const PutOptions& options, PutCallback done);
+  std::uint64_t get_async(ObjectId id, const GetOptions& options, GetCallback done);
+  // The request ends with Code::kCancelled unless it has ended already.
+  void cancel(std::uint64_t request);
+
+  // --- facts
+  Result<StoreStatus> status(Timeout timeout = std::chrono::seconds(5));
+  Result<std::vector<ObjectStatus>> objects(Timeout timeout = std::chrono::seconds(5));
+  Result<std::vector<NodeStatus>> nodes(Timeout timeout = std::chrono::seconds(5));
+
+  struct State;  // internal
+
+ private:
+  explicit Client(std::shared_ptr<State> state);
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace hoplite

@@ -1,0 +1,55 @@
+// Every bound and pace of the protocol, in one value. Production uses the defaults (or the daemon's options); the
+// simulator draws them at random per seed. Each default carries its reason.
+#pragma once
+
+#include <cstdint>
+
+#include "base/bytes.h"
+#include "base/time.h"
+
+namespace hoplite {
+
+struct Limits {
+  // --- objects
+  std::uint64_t inline_bytes = 64 * kKiB;  // travel with the answer: below this a round trip costs more than the bytes
+  std::uint64_t max_meta_bytes = 4 * kKiB;  // dtype, shape, a name: not a place for data
+  std::uint32_t max_objects = 4'000'000;    // local records of one node, with and without a copy
+  std::uint32_t max_tombstones = 100'000;   // oldest go first; 64 B each
+  Duration tombstone_life = Duration::s(600);  // longer than any partition we promise deletes across
+
+  // --- waiting
+  Duration want_refresh = Duration::s(3);     // waits are soft state at the home: re-sent this often
+  Duration request_retry = Duration::s(1);    // unanswered put, delete, evict requests are sent again
+  Duration stall_after = Duration::ms(250);   // a parent silent this long is asked around: 5 missed signs of life
+  Duration starved_every = Duration::ms(50);  // a live parent with nothing to send says so this often
+  Duration retry_backoff = Duration::ms(20);  // before asking a home again that refused or disagreed
+
+  // --- membership
+  Duration ping_every = Duration::ms(250);    // to peers that we depend on
+  Duration gossip_every = Duration::ms(1000);  // to one random member
+  Duration ping_timeout = Duration::ms(400);  // then others are asked to try
+  Duration indirect_timeout = Duration::ms(500);  // then the peer is declared dead: 0.9 to 1.15 s in all
+  std::uint32_t indirect_probes = 3;
+  std::uint32_t gossip_fanout = 3;        // news are passed on at once to this many: log3(1000) = 7 hops
+  std::uint32_t gossip_repeats = 4;       // times each news rides on a ping, times log2(members)
+  std::uint32_t max_gossip_updates = 64;  // per message
+  Duration sync_every = Duration::s(5);   // full exchange with a random member: repairs what gossip lost
+  Duration rejoin_every = Duration::s(2);  // dead addresses and seeds are tried for ever at this pace
+  std::uint32_t max_members = 20'000;      // alive and dead
+
+  // --- directory
+  std::uint32_t facts_per_message = 512;  // announcements are sent in batches of this size (about 50 KiB)
+
+  // --- broadcast
+  std::uint64_t slice_bytes = 0;     // cut objects larger than this into slices; 0 = one slice
+  std::uint32_t max_slices = 16;     // watermarks of one copy
+  std::uint32_t max_children = 16;   // receivers served by one copy at a time
+  std::uint64_t default_rate = 125'000'000;  // bytes/s assumed of a link until measured: 1 Gbit/s
+  Duration hop_latency = Duration::us(200);  // assumed per relay until measured
+
+  // --- the wire
+  std::uint32_t max_message_bytes = 4 * kMiB;  // one control message with its payload
+  std::uint32_t max_frame_bytes = 1 * kMiB;    // one bulk frame: bounds how long another stream waits for its turn
+};
+
+}  // namespace hoplite

@@ -1,0 +1,49 @@
+// A node's mind: everything Hoplite decides, without I/O, clock, threads or globals.
+//
+// One Agent is driven by one thread: `step(now, event, effects)` appends what is to be done. `now` never goes back. The
+// same type runs in the daemon (src/node) and in the simulator (sim).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/limits.h"
+#include "core/agent/events.h"
+
+namespace hoplite {
+
+struct AgentOptions {
+  NodeId self;                  // random per start
+  Address address;              // where others reach this node
+  std::vector<Address> seeds;   // any members of the cluster to join; may include our own address
+  std::uint64_t capacity = 0;   // of the arena, bytes
+  Limits limits;
+  std::uint64_t seed = 0;       // of every random choice
+};
+
+class Agent {
+ public:
+  Agent(AgentOptions options, const Progress& progress, Time now);
+  ~Agent();
+  Agent(const Agent&) = delete;
+  Agent& operator=(const Agent&) = delete;
+
+  void step(Time now, Event event, Effects& effects);
+
+  // When `Tick` is due, if nothing happens before. Time::never() = no timer is set.
+  Time next_wakeup() const;
+
+  NodeRef self() const;
+
+  // --- for status displays and the simulator's invariants; none of these changes anything
+  client::Status status(Time now) const;  // the fields that the agent knows
+  std::vector<client::ObjectInfo> objects() const;
+  std::vector<client::NodeInfo> nodes() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace hoplite

@@ -1,0 +1,271 @@
+// What nodes say to each other on their control connections.
+//
+// A node sends on the connection that it dialled and reads from those it accepted, so each direction is in order and
+// messages are lost only together with the connection. Requests carry a number that the answer echoes; everything can be
+// asked again. The bytes of a small object follow a message as its payload; larger ones are pulled (protocol/bulk.h).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/address.h"
+#include "base/node_id.h"
+#include "hoplite/error.h"
+#include "hoplite/object_id.h"
+#include "protocol/codec.h"
+
+namespace hoplite {
+
+// Raised with every change that an older node would misread.
+constexpr std::uint16_t kWireVersion = 1;
+
+// --- membership ---------------------------------------------------------------------------------------------------------
+
+enum class Life : std::uint8_t { kAlive, kDead };
+constexpr Life last_enumerator(Life) { return Life::kDead; }
+
+// One node's latest known life. Of two, the one with the higher (incarnation, life) is the newer: dead beats alive, and
+// only the node itself can go on, as the next incarnation.
+struct MemberNews {
+  NodeRef ref;
+  Address address;
+  Life life = Life::kAlive;
+  template <typename A> void fields(A& a) { a(ref, address, life); }
+  auto operator<=>(const MemberNews&) const = default;
+};
+
+struct Ping {
+  std::uint64_t seq = 0;
+  std::vector<MemberNews> news;
+  template <typename A> void fields(A& a) { a(seq, news); }
+};
+struct Ack {  // of a Ping, or of a PingRequest on behalf of its target
+  std::uint64_t seq = 0;
+  std::vector<MemberNews> news;
+  template <typename A> void fields(A& a) { a(seq, news); }
+};
+struct PingRequest {  // "try `target` for me"
+  std::uint64_t seq = 0;
+  NodeRef target;
+  std::vector<MemberNews> news;
+  template <typename A> void fields(A& a) { a(seq, target, news); }
+};
+struct News {  // passed on at once
+  std::vector<MemberNews> news;
+  template <typename A> void fields(A& a) { a(news); }
+};
+struct Sync {  // all that the sender knows; also how a node joins
+  bool answer_wanted = false;
+  std::vector<MemberNews> members;
+  template <typename A> void fields(A& a) { a(answer_wanted, members); }
+};
+
+// --- putting ------------------------------------------------------------------------------------------------------------
+
+// A node asks the home to register the bytes it has (or is going to have) under an id. Payload: the bytes, if sealed and
+// small.
+struct PutRequest {
+  std::uint64_t request = 0;
+  ObjectId id;
+  Version version = 0;
+  std::uint64_t size = 0;
+  std::string meta;
+  bool sealed = false;
+  template <typename A> void fields(A& a) { a(request, id, version, size, meta, sealed); }
+};
+struct PutReply {  // kOk, kExists or kDeleted
+  std::uint64_t request = 0;
+  ObjectId id;
+  Code code = Code::kOk;
+  template <typename A> void fields(A& a) { a(request, id, code); }
+};
+
+// --- getting ------------------------------------------------------------------------------------------------------------
+
+enum class WantMode : std::uint8_t { kFetch, kNotify };
+constexpr WantMode last_enumerator(WantMode) { return WantMode::kNotify; }
+
+struct Want {
+  std::uint64_t request = 0;
+  ObjectId id;
+  WantMode mode = WantMode::kFetch;
+  bool wait_if_lost = false;
+  Version have_version = 0;       // a partial copy to go on with, 0 = none
+  std::uint64_t have_bytes = 0;   // its lowest watermark
+  bool has_children = false;      // then the new parent must be strictly ahead of have_bytes
+  std::vector<NodeId> avoid;      // parents that refused or fell silent
+  template <typename A> void fields(A& a) {
+    a(request, id, mode, wait_if_lost, have_version, have_bytes, has_children, avoid);
+  }
+};
+struct Assign {  // "pull it from `parent`"
+  std::uint64_t request = 0;
+  ObjectId id;
+  Version version = 0;
+  std::uint64_t size = 0;
+  std::string meta;
+  bool committed = false;
+  std::uint32_t slices = 1;
+  std::vector<NodeRef> parents;  // one for each slice
+  template <typename A> void fields(A& a) { a(request, id, version, size, meta, committed, slices, parents); }
+};
+struct InlineObject {  // payload: the bytes. The receiver counts as a holder from now on.
+  std::uint64_t request = 0;
+  ObjectId id;
+  Version version = 0;
+  std::string meta;
+  template <typename A> void fields(A& a) { a(request, id, version, meta); }
+};
+struct Found {  // answer to WantMode::kNotify: it is committed
+  std::uint64_t request = 0;
+  ObjectId id;
+  Version version = 0;
+  std::uint64_t size = 0;
+  template <typename A> void fields(A& a) { a(request, id, version, size); }
+};
+struct Waiting {  // nobody has put it; you will be told
+  std::uint64_t request = 0;
+  ObjectId id;
+  template <typename A> void fields(A& a) { a(request, id); }
+};
+struct WantFailed {  // kLost or kDeleted
+  std::uint64_t request = 0;
+  ObjectId id;
+  Version version = 0;
+  Code code = Code::kLost;
+  template <typename A> void fields(A& a) { a(request, id, version, code); }
+};
+struct Unwant {
+  ObjectId id;
+  template <typename A> void fields(A& a) { a(id); }
+};
+
+// --- what a node tells a home about itself ------------------------------------------------------------------------------
+
+enum class CopyState : std::uint8_t {
+  kKnows,     // no bytes, but it exists (or existed)
+  kGrowing,   // bytes are arriving from a peer
+  kWriting,   // bytes are being written by a client here
+  kComplete,  // all bytes, committed
+};
+constexpr CopyState last_enumerator(CopyState) { return CopyState::kComplete; }
+
+struct Fact {
+  ObjectId id;
+  Version version = 0;
+  std::uint64_t size = 0;
+  std::string meta;
+  CopyState state = CopyState::kKnows;
+  bool committed = false;
+  bool primary = false;
+  template <typename A> void fields(A& a) { a(id, version, size, meta, state, committed, primary); }
+};
+struct Tombstone {
+  ObjectId id;
+  Version version = 0;
+  std::uint32_t seconds_left = 0;
+  template <typename A> void fields(A& a) { a(id, version, seconds_left); }
+};
+// Facts and tombstones owned by the sender. `round` is 0, or the recovery round they answer.
+struct Announce {
+  std::uint64_t round = 0;
+  std::vector<Fact> facts;
+  std::vector<Tombstone> tombstones;
+  std::uint32_t rate_kib = 0;  // the pace of the fetch that a single complete fact ends, KiB/s; 0 = not measured
+  template <typename A> void fields(A& a) { a(round, facts, tombstones, rate_kib); }
+};
+// "I no longer have this copy."
+struct Withdraw {
+  ObjectId id;
+  Version version = 0;
+  template <typename A> void fields(A& a) { a(id, version); }
+};
+struct EvictRequest {
+  ObjectId id;
+  Version version = 0;
+  template <typename A> void fields(A& a) { a(id, version); }
+};
+struct EvictReply {
+  ObjectId id;
+  Version version = 0;
+  bool granted = false;
+  template <typename A> void fields(A& a) { a(id, version, granted); }
+};
+
+// --- deleting, and a home's orders --------------------------------------------------------------------------------------
+
+struct DeleteRequest {
+  std::uint64_t request = 0;
+  ObjectId id;
+  template <typename A> void fields(A& a) { a(request, id); }
+};
+struct DeleteReply {
+  std::uint64_t request = 0;
+  ObjectId id;
+  bool existed = false;
+  template <typename A> void fields(A& a) { a(request, id, existed); }
+};
+enum class DropReason : std::uint8_t {
+  kDeleted,   // keep a tombstone
+  kConflict,  // another version of the id won
+  kReset,     // the version will never be complete: its producer is gone. Ask again.
+};
+constexpr DropReason last_enumerator(DropReason) { return DropReason::kReset; }
+struct Drop {
+  ObjectId id;
+  Version version = 0;  // 0 = whatever there is
+  DropReason reason = DropReason::kDeleted;
+  template <typename A> void fields(A& a) { a(id, version, reason); }
+};
+struct Pin {  // "yours is the primary copy now"
+  ObjectId id;
+  Version version = 0;
+  template <typename A> void fields(A& a) { a(id, version); }
+};
+
+// --- a new home learns what is known ------------------------------------------------------------------------------------
+
+struct RecoverQuery {
+  std::uint64_t round = 0;
+  std::uint64_t view = 0;  // digest of the asker's live members
+  template <typename A> void fields(A& a) { a(round, view); }
+};
+struct RecoverReply {  // follows the Announce messages of its round
+  std::uint64_t round = 0;
+  std::uint64_t view = 0;   // the answerer's; another one = ask again, the news follow
+  std::uint32_t facts = 0;  // how many were announced for this round: fewer arrived = ask again
+  template <typename A> void fields(A& a) { a(round, view, facts); }
+};
+struct NotHome {  // "by what I know, that id's home is another node": the sender's members follow in a Sync
+  ObjectId id;
+  template <typename A> void fields(A& a) { a(id); }
+};
+
+// A message for somebody whom the sender cannot reach directly. Relayed once, never further.
+struct Relay {
+  NodeRef from;
+  NodeRef to;
+  std::string message;  // as encode_message writes it, without payload
+  template <typename A> void fields(A& a) { a(from, to, message); }
+};
+
+// The order is the wire's: append only, and raise kWireVersion.
+using Message = std::variant<Ping, Ack, PingRequest, News, Sync, PutRequest, PutReply, Want, Assign, InlineObject, Found,
+                             Waiting, WantFailed, Unwant, Announce, Withdraw, EvictRequest, EvictReply, DeleteRequest,
+                             DeleteReply, Drop, Pin, RecoverQuery, RecoverReply, NotHome, Relay>;
+
+const char* message_name(const Message& message);
+
+// Appends type and fields; the payload, if any, goes right behind.
+void encode_message(const Message& message, std::string& out);
+
+struct DecodedMessage {
+  Message message;
+  ByteView payload;  // points into the input
+};
+// kInvalidArgument for anything that encode_message did not write. Only PutRequest and InlineObject have a payload.
+Result<DecodedMessage> decode_message(ByteView in);
+
+}  // namespace hoplite
