@@ -6,15 +6,17 @@
 //
 // Objects are immutable bytes named by ids that are futures: an id can be waited for before anybody has put it. Every
 // call has a deadline or can be cancelled, and every failure is a Result whose error names the object, the node and the
-// reason. A Client may be used from several threads; it has one thread of its own that reads replies. Callbacks run on that
-// thread and must not block. When the daemon goes away, views stay readable and calls fail with Code::kUnavailable.
+// reason. When the daemon goes away, views stay readable and calls fail with Code::kUnavailable.
+//
+// A Client may be used from several threads. A thread that waits for its own reply reads the socket itself; the client's
+// own thread reads only when nobody waits, so that a blocking call costs one round trip and no hop between threads.
+// Callbacks run on the client's own thread and must not block. A Client does not survive fork(): connect again in the child.
 #pragma once
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <future>
 #include <memory>
 #include <optional>
 #include <span>
@@ -24,8 +26,14 @@
 
 #include "hoplite/error.h"
 #include "hoplite/object_id.h"
+#include "hoplite/status.h"
 
 namespace hoplite {
+
+namespace client {
+struct Call;  // internal
+class Connection;
+}  // namespace client
 
 // How long to wait. Default-constructed: as long as it takes.
 using Timeout = std::optional<std::chrono::nanoseconds>;
@@ -36,20 +44,20 @@ enum class OnLost {
 };
 
 struct ConnectOptions {
-  std::string socket;      // empty: $HOPLITE_SOCKET, else the default of `hoplite start`
-  std::string token;       // empty: $HOPLITE_TOKEN; needed only if the daemon runs as another user
+  std::string socket = {};  // empty: $HOPLITE_SOCKET, else the default of `hoplite start`
+  std::string token = {};   // empty: $HOPLITE_TOKEN; needed only if the daemon runs as another user
   Timeout timeout = std::chrono::seconds(5);
-  bool busy_poll = false;  // spin for replies instead of sleeping: lower latency for a core
+  bool busy_poll = false;  // spin for a while before sleeping for a reply: lower latency, for a core
 };
 
 struct PutOptions {
-  ObjectId id;             // nil: a fresh one
-  std::string metadata;    // travels with the object, at most 4 KiB
-  Timeout timeout;         // for room in the store, and for the home's answer
+  ObjectId id = {};           // nil: a fresh one
+  std::string metadata = {};  // travels with the object, at most 4 KiB
+  Timeout timeout = {};       // for room in the store, and for the home's answer
 };
 
 struct GetOptions {
-  Timeout timeout;
+  Timeout timeout = {};
   OnLost on_lost = OnLost::kFail;
 };
 
@@ -72,7 +80,7 @@ class View {
 };
 
 // An object that is being written. Readers anywhere may follow what was advanced. Destroyed without seal(): given up.
-
+// One thread at a time.
 class ObjectWriter {
  public:
   ObjectWriter(ObjectWriter&&) noexcept;
@@ -86,6 +94,7 @@ class ObjectWriter {
   void advance(std::size_t bytes);
   // Everything is final; returns when the object is committed.
   Result<ObjectId> seal(Timeout timeout = {});
+  // Gives the object up; nothing after seal().
   void abort();
 
   struct State;  // internal
@@ -95,7 +104,7 @@ class ObjectWriter {
   std::unique_ptr<State> state_;
 };
 
-// A streaming read: bytes as they arrive, possibly before the object is committed.
+// A streaming read: bytes as they arrive, possibly before the object is committed. One thread at a time.
 class Follower {
  public:
   Follower(Follower&&) noexcept;
@@ -108,7 +117,9 @@ class Follower {
     std::span<const std::byte> bytes;  // the valid front of the object, growing from call to call
     std::uint64_t size = 0;            // of the whole object
   };
-  // Waits for more bytes than the last call returned, for a reset (start over: other bytes will come), or for completion.
+  // Waits for more bytes than the last call returned, for a reset (start over: other bytes will come; the bytes of earlier
+  // calls stay readable until the next call), or for completion. `timeout` is for this call; when it passes, kTimedOut, and
+  // the next call goes on. The deadline of follow() ends the read as a whole.
   Result<Progress> next(Timeout timeout = {});
   // After kComplete.
   View view() const;
@@ -120,9 +131,34 @@ class Follower {
   std::shared_ptr<State> state_;
 };
 
-struct StoreStatus;  // hoplite/status.h
-struct NodeStatus;
-struct ObjectStatus;
+// The result of an asynchronous call. Dropped before it is ready: the call goes on, its result is let go.
+template <typename T>
+class [[nodiscard]] Future {
+ public:
+  Future() = default;
+  Future(Future&& other) noexcept;
+  Future& operator=(Future&& other) noexcept;
+  ~Future();
+
+  bool valid() const { return call_ != nullptr; }
+  // Never waits.
+  bool ready();
+  // True if it is ready within `timeout`.
+  bool wait_for(std::chrono::nanoseconds timeout);
+  // Waits; once.
+  Result<T> get();
+  // get() returns Code::kCancelled unless the call has ended already.
+  void cancel();
+
+  // internal
+  Future(std::shared_ptr<client::Connection> connection, std::shared_ptr<client::Call> call);
+
+ private:
+  std::shared_ptr<client::Connection> connection_;
+  std::shared_ptr<client::Call> call_;
+};
+extern template class Future<ObjectId>;
+extern template class Future<View>;
 
 class Client {
  public:
@@ -147,11 +183,13 @@ class Client {
   Result<bool> remove(ObjectId id, Timeout timeout = {});
 
   // --- many at once from one thread
-  std::future<Result<ObjectId>> put_async(std::span<const std::byte> bytes, const PutOptions& options = {});
-  std::future<Result<View>> get_async(ObjectId id, const GetOptions& options = {});
+  // Requests are sent in batches: when somebody waits, when 16 KiB are queued, or within a millisecond. The bytes are taken
+  // before the call returns; an object too large to travel in the request is given its room in the store before that, too.
+  Future<ObjectId> put_async(std::span<const std::byte> bytes, const PutOptions& options = {});
+  Future<View> get_async(ObjectId id, const GetOptions& options = {});
   using PutCallback = std::function<void(Result<ObjectId>)>;
   using GetCallback = std::function<void(Result<View>)>;
-  // The bytes are taken before the call returns. Returns a number for cancel().
+  // Return a number for cancel().
   std::uint64_t put_async(std::span<const std::byte> bytes, const PutOptions& options, PutCallback done);
   std::uint64_t get_async(ObjectId id, const GetOptions& options, GetCallback done);
   // The request ends with Code::kCancelled unless it has ended already.
@@ -159,14 +197,12 @@ class Client {
 
   // --- facts
   Result<StoreStatus> status(Timeout timeout = std::chrono::seconds(5));
-  Result<std::vector<ObjectStatus>> objects(Timeout timeout = std::chrono::seconds(5));
+  Result<ObjectList> objects(Timeout timeout = std::chrono::seconds(5));
   Result<std::vector<NodeStatus>> nodes(Timeout timeout = std::chrono::seconds(5));
 
-  struct State;  // internal
-
  private:
-  explicit Client(std::shared_ptr<State> state);
-  std::shared_ptr<State> state_;
+  explicit Client(std::shared_ptr<client::Connection> connection);
+  std::shared_ptr<client::Connection> connection_;
 };
 
 }  // namespace hoplite

@@ -8,9 +8,10 @@ namespace hoplite {
 
 const char* message_name(const Message& message) {
   static constexpr std::array<const char*, std::variant_size_v<Message>> kNames{
-      "Ping",     "Ack",          "PingRequest", "News",   "Sync",     "PutRequest",   "PutReply",      "Want",         "Assign",
-      "Inline",   "Found",        "Waiting",     "WantFailed", "Unwant", "Announce",   "Withdraw",      "EvictRequest", "EvictReply",
-      "Delete",   "DeleteReply",  "Drop",        "Pin",    "RecoverQuery", "RecoverReply", "NotHome",   "Relay"};
+      "Ping",       "Ack",      "PingRequest", "News",         "Sync",       "PutRequest",    "PutReply",
+      "Want",       "Assign",   "Inline",      "Found",        "Waiting",    "WantFailed",    "Unwant",
+      "Announce",   "Withdraw", "Evict",       "EvictReply",   "Delete",     "DeleteReply",   "Drop",
+      "Pin",        "Recover",  "RecoverReply", "NotHome",     "Relay",      "Resync"};
   return kNames[message.index()];
 }
 

@@ -139,7 +139,8 @@ struct WantFailed {  // kLost or kDeleted
 };
 struct Unwant {
   ObjectId id;
-  template <typename A> void fields(A& a) { a(id); }
+  WantMode mode = WantMode::kFetch;
+  template <typename A> void fields(A& a) { a(id, mode); }
 };
 
 // --- what a node tells a home about itself ------------------------------------------------------------------------------
@@ -160,7 +161,8 @@ struct Fact {
   CopyState state = CopyState::kKnows;
   bool committed = false;
   bool primary = false;
-  template <typename A> void fields(A& a) { a(id, version, size, meta, state, committed, primary); }
+  std::uint32_t slices = 1;  // how a growing copy is cut
+  template <typename A> void fields(A& a) { a(id, version, size, meta, state, committed, primary, slices); }
 };
 struct Tombstone {
   ObjectId id;
@@ -168,13 +170,16 @@ struct Tombstone {
   std::uint32_t seconds_left = 0;
   template <typename A> void fields(A& a) { a(id, version, seconds_left); }
 };
-// Facts and tombstones owned by the sender. `round` is 0, or the recovery round they answer.
+// Facts and tombstones owned by the sender. `round` is 0, or the recovery round they answer. Messages from the one with
+// `full_begin` to the one with `full_end` are all that the sender has for this home: the home forgets the rest.
 struct Announce {
   std::uint64_t round = 0;
+  bool full_begin = false;
+  bool full_end = false;
   std::vector<Fact> facts;
   std::vector<Tombstone> tombstones;
   std::uint32_t rate_kib = 0;  // the pace of the fetch that a single complete fact ends, KiB/s; 0 = not measured
-  template <typename A> void fields(A& a) { a(round, facts, tombstones, rate_kib); }
+  template <typename A> void fields(A& a) { a(round, full_begin, full_end, facts, tombstones, rate_kib); }
 };
 // "I no longer have this copy."
 struct Withdraw {
@@ -219,10 +224,11 @@ struct Drop {
   DropReason reason = DropReason::kDeleted;
   template <typename A> void fields(A& a) { a(id, version, reason); }
 };
-struct Pin {  // "yours is the primary copy now"
+struct Pin {  // "yours is the primary copy now", or no longer
   ObjectId id;
   Version version = 0;
-  template <typename A> void fields(A& a) { a(id, version); }
+  bool primary = true;
+  template <typename A> void fields(A& a) { a(id, version, primary); }
 };
 
 // --- a new home learns what is known ------------------------------------------------------------------------------------
@@ -251,10 +257,15 @@ struct Relay {
   template <typename A> void fields(A& a) { a(from, to, message); }
 };
 
+// Messages to you may have been lost with a connection: announce all that you have for me.
+struct Resync {
+  template <typename A> void fields(A&) {}
+};
+
 // The order is the wire's: append only, and raise kWireVersion.
 using Message = std::variant<Ping, Ack, PingRequest, News, Sync, PutRequest, PutReply, Want, Assign, InlineObject, Found,
                              Waiting, WantFailed, Unwant, Announce, Withdraw, EvictRequest, EvictReply, DeleteRequest,
-                             DeleteReply, Drop, Pin, RecoverQuery, RecoverReply, NotHome, Relay>;
+                             DeleteReply, Drop, Pin, RecoverQuery, RecoverReply, NotHome, Relay, Resync>;
 
 const char* message_name(const Message& message);
 

@@ -10,6 +10,7 @@
 
 #include "base/limits.h"
 #include "core/agent/events.h"
+#include "core/directory/summary.h"
 
 namespace hoplite {
 
@@ -20,6 +21,7 @@ struct AgentOptions {
   std::uint64_t capacity = 0;   // of the arena, bytes
   Limits limits;
   std::uint64_t seed = 0;       // of every random choice
+  std::vector<MemberNews> initial_members;  // known from the start, as if gossip had told us; usually empty
 };
 
 class Agent {
@@ -37,9 +39,13 @@ class Agent {
   NodeRef self() const;
 
   // --- for status displays and the simulator's invariants; none of these changes anything
-  client::Status status(Time now) const;  // the fields that the agent knows
+  client::Status status() const;  // the fields that the agent knows
   std::vector<client::ObjectInfo> objects() const;
   std::vector<client::NodeInfo> nodes() const;
+  std::vector<DirectorySummary> directory() const;  // what this node keeps as a home
+  // All memory ever handed out lies below high_water or above low_water.
+  std::uint64_t high_water() const;
+  std::uint64_t low_water() const;
 
  private:
   class Impl;

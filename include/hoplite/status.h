@@ -1,0 +1,80 @@
+// Facts about a daemon, its cluster and its objects, as `hoplite status`, `nodes` and `ls` show them.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "hoplite/object_id.h"
+
+namespace hoplite {
+
+// The daemon that the client is attached to.
+struct StoreStatus {
+  std::string node;  // its identity, random per start: 16 hexadecimal digits
+  std::uint32_t incarnation = 0;
+  std::string address;   // where other nodes reach it
+  std::string software;  // the daemon's version, "0.1.0"
+  std::uint64_t pid = 0;
+  std::chrono::milliseconds uptime{};
+
+  std::uint64_t capacity_bytes = 0;
+  std::uint64_t used_bytes = 0;
+  std::uint64_t pinned_bytes = 0;  // of the used: primary copies and what is in use; the rest can be evicted
+
+  std::uint64_t objects = 0;  // complete copies here
+  std::uint64_t growing = 0;  // copies that are being written or fetched
+  std::uint64_t clients = 0;
+  std::uint64_t members = 0;            // live nodes, this one included
+  std::uint64_t directory_entries = 0;  // objects whose home is here
+  std::uint64_t waiting = 0;            // requests that wait for something
+
+  std::uint64_t bytes_in = 0;  // from other nodes, since the start
+  std::uint64_t bytes_out = 0;
+  std::uint64_t max_rate = 0;  // egress limit in bytes per second; 0 = none
+};
+
+// A node of the cluster, as the daemon sees it.
+struct NodeStatus {
+  std::string node;
+  std::uint32_t incarnation = 0;
+  std::string address;
+  bool alive = false;
+  bool self = false;
+  std::uint64_t rate = 0;            // measured from that node to ours, bytes per second; 0 = not measured
+  std::chrono::microseconds rtt{};  // of the last ping; 0 = not measured
+};
+
+enum class CopyPhase : unsigned char {
+  kKnown,     // no bytes here, but the object exists or existed
+  kFetching,  // bytes are arriving from another node
+  kWriting,   // a client is writing it
+  kComplete,
+};
+const char* copy_phase_name(CopyPhase phase);
+
+// One object as the daemon holds it.
+struct ObjectStatus {
+  ObjectId id;
+  std::uint64_t size = 0;
+  std::uint64_t bytes = 0;  // valid so far
+  CopyPhase phase = CopyPhase::kKnown;
+  bool primary = false;         // kept until the object is deleted
+  std::uint32_t views = 0;      // held by clients
+  std::uint32_t receivers = 0;  // nodes that are fetching it from here now
+  std::string parent;           // the node it is being fetched from, or empty
+  std::string home;             // the node that keeps its directory entry, or empty
+  std::string metadata;
+};
+
+struct ObjectList {
+  std::vector<ObjectStatus> objects;
+  bool truncated = false;  // there are more than fit in one answer
+
+  auto begin() const { return objects.begin(); }
+  auto end() const { return objects.end(); }
+  std::size_t size() const { return objects.size(); }
+};
+
+}  // namespace hoplite

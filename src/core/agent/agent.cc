@@ -1,0 +1,249 @@
+#include "core/agent/agent.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/coverage.h"
+#include "core/agent/impl.h"
+
+namespace hoplite {
+namespace {
+
+// With seeds given, a node does not believe that it is alone for this long.
+constexpr Duration kJoinGrace = Duration::s(3);
+
+MembershipOptions membership_options(const AgentOptions& options) {
+  return {{options.self, 0}, options.address, options.seeds, options.initial_members, options.limits, mix64(options.seed)};
+}
+
+}  // namespace
+
+Agent::Agent(AgentOptions options, const Progress& progress, Time now)
+    : impl_(std::make_unique<Impl>(std::move(options), progress, now)) {}
+Agent::~Agent() = default;
+void Agent::step(Time now, Event event, Effects& effects) { impl_->step(now, event, effects); }
+Time Agent::next_wakeup() const { return impl_->next_wakeup(); }
+NodeRef Agent::self() const { return impl_->self(); }
+client::Status Agent::status() const { return impl_->status(); }
+std::vector<client::ObjectInfo> Agent::objects() const { return impl_->objects(); }
+std::vector<client::NodeInfo> Agent::nodes() const { return impl_->nodes(); }
+std::vector<DirectorySummary> Agent::directory() const { return impl_->directory(); }
+std::uint64_t Agent::high_water() const { return impl_->allocator().high_water(); }
+std::uint64_t Agent::low_water() const { return impl_->allocator().low_water(); }
+
+Agent::Impl::Impl(AgentOptions options, const Progress& progress, Time now)
+    : options_(std::move(options)),
+      limits_(options_.limits),
+      progress_(progress),
+      random_(options_.seed),
+      membership_(membership_options(options_), now),
+      directory_(membership_.self(), limits_, *this),
+      table_(options_.capacity),
+      now_(now),
+      alive_(membership_.alive()),
+      tombstones_(limits_.max_tombstones),
+      rate_estimate_(limits_.default_rate) {
+  const bool joining = std::ranges::any_of(options_.seeds, [&](const Address& a) { return a != options_.address; });
+  if (joining) directory_.hold_until(now + kJoinGrace);
+  Directory::Output out;
+  directory_.set_view(now, alive_, out);
+}
+
+void Agent::Impl::step(Time now, Event& event, Effects& effects) {
+  now_ = now;
+  effects_ = &effects;
+  payload_bytes_ = 0;
+  std::visit([&](auto& e) { on(e); }, event);
+  drain_local();
+  effects_ = nullptr;
+}
+
+Time Agent::Impl::next_wakeup() const {
+  return std::min({membership_.next_wakeup(), directory_.next_wakeup(), timers_.next()});
+}
+
+// --- events --------------------------------------------------------------------------------------------------------------
+
+void Agent::Impl::on(const event::Tick&) {
+  Membership::Output members;
+  membership_.tick(now_, members);
+  apply(members);
+  Directory::Output homes;
+  directory_.tick(now_, homes);
+  flush(homes);
+  tombstones_.expire(now_);
+  while (const auto timer = timers_.pop_due(now_)) on_timer(*timer);
+}
+
+void Agent::Impl::on(const event::Received& e) {
+  payload_bytes_ = e.payload_bytes;
+  unreachable_.erase(e.from.id);
+  Membership::Output out;
+  membership_.on_heard(now_, e.from, out);
+  apply(out);
+  deliver(e.from, e.message, e.payload_bytes);
+}
+
+void Agent::Impl::on(event::ClientAsked& e) {
+  payload_bytes_ = e.payload_bytes;
+  std::visit([&](auto& m) { on_client(e.client, e.request, m); }, e.message);
+}
+
+void Agent::Impl::on(const event::Leave&) {
+  Membership::Output out;
+  membership_.leave(out);
+  apply(out);
+}
+
+// Members are always listened to; everything else counts only from those who are alive in our view.
+void Agent::Impl::deliver(NodeRef from, const Message& message, std::uint64_t payload_bytes) {
+  constexpr std::size_t kLastOfMembership = 4;  // Ping, Ack, PingRequest, News, Sync
+  static_assert(std::is_same_v<std::variant_alternative_t<kLastOfMembership, Message>, Sync>);
+  if (message.index() > kLastOfMembership && !membership_.is_alive(from)) {
+    COVERAGE_MARK(message_from_the_dead_ignored);
+    return;
+  }
+  payload_bytes_ = payload_bytes;
+  std::visit([&](const auto& m) { on(from, m); }, message);
+}
+
+void Agent::Impl::drain_local() {
+  while (!local_.empty()) {
+    const Message message = std::move(local_.front());
+    local_.pop_front();
+    deliver(self(), message, 0);
+  }
+}
+
+void Agent::Impl::on_timer(const Timer& timer) {
+  using Kind = Timer::Kind;
+  switch (timer.kind) {
+    case Kind::kRequestDeadline: stop_request(timer.client, timer.request, Code::kTimedOut); break;
+    case Kind::kWant:
+      if (Record* r = find(timer.id)) {
+        r->want_timer.reset();
+        r->avoid.clear();
+        if (r->fetch == Fetch::kAsking) send_want(*r);
+      }
+      break;
+    case Kind::kNotify:
+      if (Record* r = find(timer.id)) {
+        r->notify_timer.reset();
+        if (!r->waits.empty()) send_notify(*r);
+      }
+      break;
+    case Kind::kClaim:
+      if (Record* r = find(timer.id); r != nullptr && r->put) {
+        r->put->retry.reset();
+        send_claim(*r);
+      }
+      break;
+    case Kind::kDelete:
+      if (deletes_.contains(timer.request)) {
+        deletes_[timer.request].retry.reset();
+        send_delete(timer.request);
+      }
+      break;
+    case Kind::kRoom:
+      room_timer_.reset();
+      try_room();
+      break;
+    case Kind::kResync: {
+      const NodeId node{timer.request};
+      resyncs_.erase(node);
+      const NodeRef peer = membership_.latest(node);
+      if (!membership_.is_alive(peer)) break;
+      resync(peer);
+      send(peer, Resync{});
+      break;
+    }
+  }
+}
+
+// --- records -------------------------------------------------------------------------------------------------------------
+
+Record& Agent::Impl::record(const ObjectId& id) {
+  const auto [it, fresh] = records_.try_emplace(id);
+  if (fresh) {
+    it->second.id = id;
+    it->second.home = home(id);
+    by_home_[it->second.home.id].insert(id);
+  }
+  return it->second;
+}
+
+Record* Agent::Impl::find(const ObjectId& id) {
+  const auto it = records_.find(id);
+  return it == records_.end() ? nullptr : &it->second;
+}
+
+const Record* Agent::Impl::find(const ObjectId& id) const {
+  const auto it = records_.find(id);
+  return it == records_.end() ? nullptr : &it->second;
+}
+
+Copy* Agent::Impl::current_copy(const Record& record) { return record.copy == 0 ? nullptr : table_.find(record.copy); }
+
+void Agent::Impl::forget_if_unused(const ObjectId& id) {
+  const auto it = records_.find(id);
+  if (it == records_.end() || !it->second.unused()) return;
+  timers_.cancel(it->second.want_timer);
+  timers_.cancel(it->second.notify_timer);
+  const auto ids = by_home_.find(it->second.home.id);
+  ids->second.erase(id);
+  if (ids->second.empty()) by_home_.erase(ids);
+  records_.erase(it);
+}
+
+// --- displays ------------------------------------------------------------------------------------------------------------
+
+client::Status Agent::Impl::status() const {
+  client::Status s;
+  s.node = self();
+  s.listen = options_.address.to_string();
+  s.capacity = table_.allocator().capacity();
+  s.used = table_.allocator().used();
+  s.pinned = table_.pinned_bytes();
+  for (const Copy* copy : table_.all()) {
+    if (!copy->current) continue;
+    ++(copy->state == CopyState::kComplete ? s.objects : s.growing);
+  }
+  s.members = membership_.alive_count();
+  s.directory = directory_.size();
+  for (const auto& [key, client] : clients_) s.waiting += client.requests.size();
+  return s;
+}
+
+std::vector<client::ObjectInfo> Agent::Impl::objects() const {
+  std::vector<client::ObjectInfo> all;
+  for (const Copy* copy : table_.all()) {
+    if (!copy->current) continue;
+    client::ObjectInfo& info = all.emplace_back();
+    info.id = copy->id;
+    info.size = copy->extent.size;
+    info.bytes = front_bytes(*copy);
+    info.state = copy->state;
+    info.primary = copy->primary;
+    info.views = copy->views;
+    info.children = copy->serves;
+    if (!copy->slices.empty() && copy->slices.front().transfer != 0) info.parent = copy->slices.front().parent.id;
+    info.home = home(copy->id).id;
+    info.meta = copy->meta;
+  }
+  return all;
+}
+
+std::vector<client::NodeInfo> Agent::Impl::nodes() const {
+  std::vector<client::NodeInfo> all;
+  for (const MemberNews& member : membership_.all()) {
+    client::NodeInfo& info = all.emplace_back();
+    info.ref = member.ref;
+    info.address = member.address;
+    info.life = member.life;
+    info.self = member.ref.id == self().id;
+    info.rtt_us = membership_.rtt_us(member.ref.id);
+  }
+  return all;
+}
+
+}  // namespace hoplite

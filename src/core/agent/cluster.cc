@@ -1,0 +1,252 @@
+// Membership, homes, what is announced to whom, lost connections.
+#include <algorithm>
+
+#include "base/coverage.h"
+#include "core/agent/impl.h"
+#include "core/directory/homes.h"
+#include "core/directory/view.h"
+
+namespace hoplite {
+namespace {
+// A live peer that could not be dialled is reached through others for this long, then tried again.
+constexpr Duration kRelayFor = Duration::s(2);
+}  // namespace
+
+NodeRef Agent::Impl::home(const ObjectId& id) const { return home_of(id, alive_); }
+
+// --- sending -------------------------------------------------------------------------------------------------------------
+
+void Agent::Impl::send(NodeRef to, Message message, effect::Payload payload, Extent extent) {
+  if (to.id == self().id) {
+    local_.push_back(std::move(message));
+    return;
+  }
+  const Address* address = membership_.address_of(to.id);
+  if (address == nullptr) return;
+  membership_.touch(now_, to.id);
+  const auto detour = unreachable_.find(to.id);
+  if (detour != unreachable_.end() && detour->second > now_ && payload == effect::Payload::kNone) {
+    const NodeRef helper = membership_.random_member(to.id);
+    if (!helper.id.is_nil() && !unreachable_.contains(helper.id)) {
+      COVERAGE_MARK(message_relayed);
+      Relay relay{self(), to, {}};
+      encode_message(message, relay.message);
+      send(helper, std::move(relay));
+      return;
+    }
+  }
+  if (introduced_.insert(to).second)
+    emit(effect::Send{to, *address, News{{{self(), options_.address, Life::kAlive}}}, effect::Payload::kNone, {}});
+  emit(effect::Send{to, *address, std::move(message), payload, extent});
+}
+
+void Agent::Impl::on(NodeRef from, const Relay& m) {
+  if (m.to == self()) {
+    const auto inner = decode_message(std::as_bytes(std::span(m.message)));
+    // Only messages without bytes are relayed, and never a relay.
+    if (!inner || std::holds_alternative<Relay>(inner->message)) return;
+    deliver(m.from, inner->message, 0);
+  } else if (m.from == from && membership_.is_alive(m.to)) {
+    send(m.to, m);
+  }
+}
+
+// --- membership ----------------------------------------------------------------------------------------------------------
+
+void Agent::Impl::on(NodeRef from, const Ping& m) {
+  Membership::Output out;
+  membership_.on_ping(now_, from, m, out);
+  apply(out);
+}
+void Agent::Impl::on(NodeRef from, const Ack& m) {
+  Membership::Output out;
+  membership_.on_ack(now_, from, m, out);
+  apply(out);
+}
+void Agent::Impl::on(NodeRef from, const PingRequest& m) {
+  Membership::Output out;
+  membership_.on_ping_request(now_, from, m, out);
+  apply(out);
+}
+void Agent::Impl::on(NodeRef from, const News& m) {
+  Membership::Output out;
+  membership_.on_news(now_, from, m.news, out);
+  apply(out);
+}
+void Agent::Impl::on(NodeRef from, const Sync& m) {
+  Membership::Output out;
+  membership_.on_sync(now_, from, m, out);
+  apply(out);
+}
+
+void Agent::Impl::on(const event::PeerLost& e) {
+  introduced_.erase(e.peer);
+  Membership::Output out;
+  membership_.on_peer_lost(now_, e.peer, e.why, out);
+  apply(out);
+  if (!membership_.is_alive(e.peer)) return;
+  if (e.why == Loss::kTimedOut) unreachable_[e.peer.id] = now_ + kRelayFor;
+  shaky_homes_.insert(e.peer.id);
+  auto& timer = resyncs_[e.peer.id];
+  if (!timer) timers_.set(timer, now_ + limits_.retry_backoff, {Timer::Kind::kResync, {}, 0, e.peer.id.value});
+}
+
+void Agent::Impl::apply(Membership::Output& out) {
+  for (const Membership::Change& change : out.changes) {
+    if (change.life != Life::kDead) continue;
+    emit(effect::Disconnect{change.node.id});
+    introduced_.erase(change.node);
+    unreachable_.erase(change.node.id);
+    shaky_homes_.erase(change.node.id);
+  }
+  if (out.refuted) {
+    COVERAGE_MARK(came_back_from_the_dead);
+    emit(effect::Log{"this node was given up by others and comes back as " + self().to_string()});
+    introduced_.clear();
+    directory_.reset(self());
+  }
+  if (out.refuted || !out.changes.empty()) update_view(out.changes, out.refuted);
+  for (Membership::Outgoing& send : out.sends)
+    emit(effect::Send{send.to, std::move(send.address), std::move(send.message), effect::Payload::kNone, {}});
+  for (auto& [address, message] : out.dials) emit(effect::SendToAddress{std::move(address), std::move(message)});
+}
+
+// The set of live nodes changed: some ids have a new home. With `all`, every home has to be told everything again.
+void Agent::Impl::update_view(const std::vector<Membership::Change>& changes, bool all) {
+  alive_ = membership_.alive();
+  Directory::Output out;
+  directory_.set_view(now_, alive_, out);
+  flush(out);
+
+  std::set<ObjectId> moved;
+  for (const auto& [node, ids] : by_home_) {
+    const bool home_changed =
+        all || std::ranges::any_of(changes, [&, home = node](const auto& c) { return c.node.id == home; });
+    for (const ObjectId& id : ids)
+      if (home_changed || home(id).id != node) moved.insert(id);
+  }
+  std::map<NodeRef, std::set<ObjectId>> by_new_home;
+  for (const ObjectId& id : moved) {
+    Record& r = records_.at(id);
+    const NodeRef before = r.home;
+    move_home(r, home(id));
+    if (r.home != before || all) by_new_home[r.home].insert(id);
+  }
+  for (const auto& [new_home, ids] : by_new_home) {
+    announce_all(ids, new_home, 0, false);
+    for (const ObjectId& id : ids)
+      if (Record* r = find(id)) ask_again(*r);
+  }
+  for (auto& [key, pending] : deletes_)
+    if (pending.home != home(pending.id)) send_delete(key);
+}
+
+void Agent::Impl::move_home(Record& record, NodeRef home) {
+  if (record.home == home) return;
+  const auto ids = by_home_.find(record.home.id);
+  ids->second.erase(record.id);
+  if (ids->second.empty()) by_home_.erase(ids);
+  record.home = home;
+  by_home_[home.id].insert(record.id);
+}
+
+// What this record waits for from its home, again: the home is new, or messages were lost.
+void Agent::Impl::ask_again(Record& record) {
+  if (Copy* copy = current_copy(record)) copy->evict_asked = false;
+  if (record.put && record.put->request != 0) send_claim(record);
+  if (record.fetch == Fetch::kAsking) send_want(record);
+  if (!record.waits.empty()) send_notify(record);
+}
+
+// --- facts ---------------------------------------------------------------------------------------------------------------
+
+// What this node can tell a home about an object. False: nothing.
+bool Agent::Impl::fact_of(const Record& record, Fact& fact) const {
+  const Copy* copy = record.copy == 0 ? nullptr : table_.find(record.copy);
+  if (copy == nullptr) return false;
+  // A put that no home has accepted is not a fact yet: the claim itself is repeated.
+  if (record.put && !record.put->claimed) return false;
+  fact = {record.id,    copy->version, copy->extent.size,
+          copy->meta,   copy->state,   copy->committed || copy->state == CopyState::kComplete,
+          copy->primary, copy->slice_count()};
+  return true;
+}
+
+void Agent::Impl::announce(const Record& record, std::uint32_t rate_kib) {
+  Announce message;
+  if (!fact_of(record, message.facts.emplace_back())) return;
+  message.rate_kib = rate_kib;
+  send(record.home, std::move(message));
+}
+
+// In batches. `round`: as the answer to a recovery query; `full`: this is all there is for that home.
+void Agent::Impl::announce_all(const std::set<ObjectId>& ids, NodeRef to, std::uint64_t round, bool full) {
+  Announce batch{.round = round, .full_begin = full, .full_end = false, .facts = {}, .tombstones = {}, .rate_kib = 0};
+  std::uint32_t count = 0;
+  const auto flush_if = [&](bool enough) {
+    if (!enough) return;
+    send(to, batch);
+    batch.facts.clear();
+    batch.tombstones.clear();
+    batch.full_begin = false;
+  };
+  for (const ObjectId& id : ids) {
+    Fact fact;
+    if (!fact_of(records_.at(id), fact)) continue;
+    batch.facts.push_back(std::move(fact));
+    ++count;
+    flush_if(batch.facts.size() >= limits_.facts_per_message);
+  }
+  if (round != 0 || full) {
+    for (const auto& [id, stone] : tombstones_.all()) {
+      if (home(id) != to) continue;
+      const auto left = static_cast<std::uint32_t>(std::max<std::int64_t>((stone.until - now_).ns / 1'000'000'000, 1));
+      batch.tombstones.push_back({id, stone.version, left});
+      ++count;
+      flush_if(batch.tombstones.size() >= limits_.facts_per_message);
+    }
+  }
+  batch.full_end = full;
+  flush_if(full || !batch.facts.empty() || !batch.tombstones.empty());
+  if (round != 0) send(to, RecoverReply{round, view_digest(alive_), count});
+}
+
+void Agent::Impl::on(NodeRef from, const RecoverQuery& m) {
+  if (m.view != view_digest(alive_)) {
+    COVERAGE_MARK(recovery_views_differ);
+    send(from, Sync{true, membership_.all()});
+    send(from, RecoverReply{m.round, view_digest(alive_), 0});
+    return;
+  }
+  const auto ids = by_home_.find(from.id);
+  announce_all(ids == by_home_.end() ? std::set<ObjectId>{} : ids->second, from, m.round, false);
+}
+
+// Messages between us and `peer` may have been lost with a connection: everything once more.
+void Agent::Impl::resync(NodeRef peer) {
+  const auto it = by_home_.find(peer.id);
+  const std::set<ObjectId> ids = it == by_home_.end() ? std::set<ObjectId>{} : it->second;
+  announce_all(ids, peer, 0, true);
+  for (const ObjectId& id : ids)
+    if (Record* r = find(id)) ask_again(*r);
+  for (auto& [key, pending] : deletes_)
+    if (pending.home == peer) send_delete(key);
+}
+
+void Agent::Impl::on(NodeRef from, const Resync&) {
+  shaky_homes_.insert(from.id);
+  resync(from);
+}
+
+void Agent::Impl::on(NodeRef from, const NotHome& m) {
+  COVERAGE_MARK(asked_the_wrong_home);
+  Record* r = find(m.id);
+  if (r == nullptr || r->home != from) return;
+  // One of us lags behind; the Sync that follows, or the next gossip, settles it. Then we ask again.
+  const Time soon = now_ + limits_.retry_backoff * 2;
+  if (r->fetch == Fetch::kAsking) timers_.set(r->want_timer, soon, {Timer::Kind::kWant, m.id, 0, 0});
+  if (!r->waits.empty()) timers_.set(r->notify_timer, soon, {Timer::Kind::kNotify, m.id, 0, 0});
+  if (r->put) timers_.set(r->put->retry, soon, {Timer::Kind::kClaim, m.id, 0, 0});
+}
+
+}  // namespace hoplite

@@ -1,0 +1,156 @@
+// This node as a home: messages to the directory, and the directory's words to others.
+#include "base/coverage.h"
+#include "core/agent/impl.h"
+#include "core/broadcast/plan.h"
+
+namespace hoplite {
+namespace {
+
+// One plan for each slice.
+class SlicePlanner final : public ParentPlanner {
+ public:
+  SlicePlanner(std::uint64_t size, std::uint32_t slices, BroadcastPlan::Options options) {
+    for (std::uint32_t i = 0; i < slices; ++i) {
+      const SliceRange range = slice_range(size, slices, i);
+      options.bytes = range.end - range.begin;
+      plans_.emplace_back(options);
+    }
+  }
+  void add_root(Time now, NodeId node) override {
+    for (BroadcastPlan& plan : plans_) plan.add_root(now, node);
+  }
+  std::vector<NodeId> choose(Time now, NodeId receiver, const Want& want) override {
+    std::vector<NodeId> parents;
+    for (BroadcastPlan& plan : plans_) {
+      const auto parent = plan.choose(now, {receiver, want.have_bytes, want.has_children, want.avoid});
+      if (!parent) return {};
+      parents.push_back(*parent);
+    }
+    return parents;
+  }
+  void remove(NodeId node) override {
+    for (BroadcastPlan& plan : plans_) plan.remove(node);
+  }
+  void measured(NodeId receiver, std::uint64_t bytes_per_second) override {
+    for (BroadcastPlan& plan : plans_) plan.measured(plan.parent_of(receiver), bytes_per_second);
+  }
+
+ private:
+  std::vector<BroadcastPlan> plans_;
+};
+
+}  // namespace
+
+std::unique_ptr<ParentPlanner> Agent::Impl::make_planner(std::uint64_t size, std::uint32_t slices) {
+  BroadcastPlan::Options options;
+  options.rate = rate_estimate_;
+  options.hop = limits_.hop_latency;
+  options.max_children = limits_.max_children;
+  return std::make_unique<SlicePlanner>(size, slices, options);
+}
+
+bool Agent::Impl::can_inline(const ObjectId& id, Version version) const {
+  const Record* r = find(id);
+  const Copy* copy = r == nullptr || r->copy == 0 ? nullptr : table_.find(r->copy);
+  return copy != nullptr && copy->version == version && copy->extent.size <= limits_.inline_bytes &&
+         (copy->state == CopyState::kComplete || (r->put && r->put->sealed_sent));
+}
+
+void Agent::Impl::flush(Directory::Output& out) {
+  for (Directory::Outgoing& send_one : out.sends) {
+    if (send_one.with_bytes) {
+      const Record* r = find(std::get<InlineObject>(send_one.message).id);
+      send(send_one.to, std::move(send_one.message), effect::Payload::kExtent, table_.find(r->copy)->extent);
+    } else {
+      send(send_one.to, std::move(send_one.message));
+    }
+  }
+  for (std::string& line : out.log) emit(effect::Log{std::move(line)});
+  out = {};
+}
+
+// Requests only: facts for somebody else's ids are simply not taken.
+bool Agent::Impl::is_home(NodeRef asker, const ObjectId& id) {
+  if (home(id) == self()) return true;
+  send(asker, NotHome{id});
+  send(asker, Sync{true, membership_.all()});
+  return false;
+}
+
+void Agent::Impl::on(NodeRef from, const PutRequest& m) {
+  if (!is_home(from, m.id) || m.meta.size() > limits_.max_meta_bytes) return;
+  Directory::Output out;
+  const bool accepted = directory_.on_put(now_, from, m, out);
+  flush(out);
+  if (!accepted) return;
+  if (from.id != self().id && m.sealed && payload_bytes_ == m.size && m.size <= limits_.inline_bytes) store_home_copy(m);
+  directory_.serve(now_, m.id, out);
+  flush(out);
+}
+
+// A small object put elsewhere: keep its bytes here too, if there is room, so that wants are answered by the bytes.
+void Agent::Impl::store_home_copy(const PutRequest& put) {
+  Record& r = record(put.id);
+  if (r.copy != 0 || r.put) return;
+  Copy* copy = table_.add(put.id, put.version, put.size, Alignment::kCacheLine);
+  if (copy == nullptr) {
+    forget_if_unused(put.id);
+    return;
+  }
+  if (put.size > 0) emit(effect::StorePayload{copy->extent});
+  copy->meta = put.meta;
+  copy->state = CopyState::kComplete;
+  copy->committed = true;
+  table_.touch(*copy);
+  r.copy = copy->key;
+  directory_.add_own_copy(put.id, put.version);
+  if (!r.gets.empty()) stop_asking(r);
+  fulfil_gets(r);
+}
+
+void Agent::Impl::on(NodeRef from, const Want& m) {
+  if (!is_home(from, m.id)) return;
+  Directory::Output out;
+  directory_.on_want(now_, from, m, out);
+  flush(out);
+}
+
+void Agent::Impl::on(NodeRef from, const Unwant& m) { directory_.on_unwant(from, m); }
+
+void Agent::Impl::on(NodeRef from, const Announce& m) {
+  Announce mine = m;
+  std::erase_if(mine.facts, [&](const Fact& f) { return home(f.id) != self() || f.meta.size() > limits_.max_meta_bytes; });
+  std::erase_if(mine.tombstones, [&](const Tombstone& t) { return home(t.id) != self(); });
+  Directory::Output out;
+  directory_.on_announce(now_, from, mine, out);
+  flush(out);
+  if (m.rate_kib != 0) rate_estimate_ = (rate_estimate_ * 3 + std::uint64_t{m.rate_kib} * 1024) / 4;
+}
+
+void Agent::Impl::on(NodeRef from, const Withdraw& m) {
+  Directory::Output out;
+  directory_.on_withdraw(now_, from, m, out);
+  flush(out);
+}
+
+void Agent::Impl::on(NodeRef from, const EvictRequest& m) {
+  if (!is_home(from, m.id)) return;
+  Directory::Output out;
+  directory_.on_evict(now_, from, m, out);
+  flush(out);
+}
+
+void Agent::Impl::on(NodeRef from, const DeleteRequest& m) {
+  if (!is_home(from, m.id)) return;
+  Directory::Output out;
+  directory_.on_delete(now_, from, m, out);
+  flush(out);
+}
+
+void Agent::Impl::on(NodeRef from, const RecoverReply& m) {
+  Directory::Output out;
+  directory_.on_recover_reply(now_, from, m, out);
+  flush(out);
+}
+
+}  // namespace hoplite

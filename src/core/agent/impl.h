@@ -1,0 +1,226 @@
+// The agent's state and its handlers, by topic:
+//
+//   agent.cc     events and messages to handlers; timers
+//   cluster.cc   membership, homes, what is announced to whom, lost connections
+//   home.cc      this node as a home: messages to the directory
+//   puts.cc      clients that write
+//   gets.cc      clients that read; asking the home
+//   pulls.cc     pulling from parents, serving children
+//   room.cc      memory: copies, views, eviction, waiting for room
+//   requests.cc  clients' waits, deletes, cancels and deaths
+#pragma once
+
+#include <deque>
+#include <map>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/random.h"
+#include "core/agent/agent.h"
+#include "core/agent/records.h"
+#include "core/directory/directory.h"
+#include "core/membership/membership.h"
+
+namespace hoplite {
+
+class Agent::Impl final : private Directory::Host {
+ public:
+  Impl(AgentOptions options, const Progress& progress, Time now);
+
+  void step(Time now, Event& event, Effects& effects);
+  Time next_wakeup() const;
+  NodeRef self() const { return membership_.self(); }
+  client::Status status() const;
+  std::vector<client::ObjectInfo> objects() const;
+  std::vector<client::NodeInfo> nodes() const;
+  std::vector<Directory::Summary> directory() const { return directory_.summary(); }
+  const ExtentAllocator& allocator() const { return table_.allocator(); }
+
+ private:
+  // --- agent.cc
+  void on(const event::Tick&);
+  void on(const event::Received& e);
+  void on(const event::PeerLost& e);
+  void on(const event::PullAsked& e);
+  void on(const event::PullAccepted& e);
+  void on(const event::PullSilent& e);
+  void on(const event::PullEnded& e);
+  void on(const event::ServeEnded& e);
+  void on(const event::CopyClosed& e);
+  void on(const event::CopyGrown& e);
+  void on(event::ClientAsked& e);
+  void on(const event::ClientGone& e);
+  void on(const event::Leave&);
+  void on_timer(const Timer& timer);
+  void deliver(NodeRef from, const Message& message, std::uint64_t payload_bytes);
+  void drain_local();
+  template <typename E> void emit(E effect) { effects_->emplace_back(std::move(effect)); }
+
+  // --- messages, one handler each; which file has it is said above
+  void on(NodeRef from, const Ping& m);
+  void on(NodeRef from, const Ack& m);
+  void on(NodeRef from, const PingRequest& m);
+  void on(NodeRef from, const News& m);
+  void on(NodeRef from, const Sync& m);
+  void on(NodeRef from, const PutRequest& m);
+  void on(NodeRef from, const PutReply& m);
+  void on(NodeRef from, const Want& m);
+  void on(NodeRef from, const Assign& m);
+  void on(NodeRef from, const InlineObject& m);
+  void on(NodeRef from, const Found& m);
+  void on(NodeRef from, const Waiting& m);
+  void on(NodeRef from, const WantFailed& m);
+  void on(NodeRef from, const Unwant& m);
+  void on(NodeRef from, const Announce& m);
+  void on(NodeRef from, const Withdraw& m);
+  void on(NodeRef from, const EvictRequest& m);
+  void on(NodeRef from, const EvictReply& m);
+  void on(NodeRef from, const DeleteRequest& m);
+  void on(NodeRef from, const DeleteReply& m);
+  void on(NodeRef from, const Drop& m);
+  void on(NodeRef from, const Pin& m);
+  void on(NodeRef from, const RecoverQuery& m);
+  void on(NodeRef from, const RecoverReply& m);
+  void on(NodeRef from, const NotHome& m);
+  void on(NodeRef from, const Relay& m);
+  void on(NodeRef from, const Resync& m);
+
+  // --- cluster.cc
+  void send(NodeRef to, Message message, effect::Payload payload = effect::Payload::kNone, Extent extent = {});
+  void apply(Membership::Output& out);
+  void update_view(const std::vector<Membership::Change>& changes, bool all);
+  void move_home(Record& record, NodeRef home);
+  void ask_again(Record& record);
+  bool fact_of(const Record& record, Fact& fact) const;
+  void announce(const Record& record, std::uint32_t rate_kib = 0);
+  void announce_all(const std::set<ObjectId>& ids, NodeRef to, std::uint64_t round, bool full);
+  void resync(NodeRef peer);
+  void become(NodeRef self_before);
+  NodeRef home(const ObjectId& id) const;
+
+  // --- home.cc
+  bool is_home(NodeRef asker, const ObjectId& id);
+  void flush(Directory::Output& out);
+  bool can_inline(const ObjectId& id, Version version) const override;
+  std::unique_ptr<ParentPlanner> make_planner(std::uint64_t size, std::uint32_t slices) override;
+  void store_home_copy(const PutRequest& put);
+
+  // --- puts.cc
+  void on_client(ClientKey client, std::uint64_t request, client::Put& m);
+  void on_client(ClientKey client, std::uint64_t request, client::Create& m);
+  void on_client(ClientKey client, std::uint64_t request, client::Advance& m);
+  void on_client(ClientKey client, std::uint64_t request, client::Seal& m);
+  void on_client(ClientKey client, std::uint64_t request, client::Abort& m);
+  Code put_refused(const ObjectId& id) const;
+  ObjectId id_or_fresh(const ObjectId& id);
+  Copy* add_put_copy(const ObjectId& id, std::uint64_t size, std::string meta, Alignment alignment);
+  bool create_now(ClientKey client, std::uint64_t request, const ObjectId& id, std::uint64_t size, const std::string& meta);
+  void begin_put(Record& record, Copy& copy, ClientKey client);
+  void send_claim(Record& record);
+  void commit_put(Record& record);
+  void fail_put(Record& record, Code code, const std::string& why);
+  void give_up_put(Record& record);
+
+  // --- gets.cc
+  void on_client(ClientKey client, std::uint64_t request, client::Get& m);
+  void on_client(ClientKey client, std::uint64_t request, client::Release& m);
+  void ensure_fetch(Record& record);
+  void send_want(Record& record);
+  void want_later(Record& record, Duration delay);
+  void stop_asking(Record& record);
+  void send_view(GetRequest& get, Copy& copy);
+  void open_follow(GetRequest& get, Copy& copy);
+  void reset_followers(Record& record);
+  void fulfil_gets(Record& record);
+  void fail_gets(Record& record, Code code, bool only_those_who_mind_loss, const std::string& why);
+  void drop_get(Record& record, std::size_t index);
+  void abandon_if_unwanted(Record& record);
+  std::string waiting_for(const Record& record) const;
+
+  // --- pulls.cc
+  void start_pull(Record& record, Copy& copy, std::uint32_t slice, NodeRef parent);
+  void complete_fetch(Record& record, Copy& copy);
+  void consider_pull(const ParkedPull& asked);
+  void reconsider_parked(CopyKey copy);
+  void refuse_parked(CopyKey copy);
+  void accept_pull(Copy& copy, const ParkedPull& asked);
+  void open_in_data_plane(Copy& copy);
+  bool has_children(const Copy& copy) const;
+  std::uint64_t front_bytes(const Copy& copy) const;
+
+  // --- room.cc
+  void detach(Record& record);
+  void collect(CopyKey key);
+  void hold_view(ClientKey client, Copy& copy);
+  void release_view(ClientKey client, CopyKey key);
+  void queue_for_room(RoomRequest request);
+  void evict_for(std::uint64_t bytes);
+  void try_room();
+  bool grant_room(RoomRequest& request);
+  void leave_room_queue(const ObjectId& fetch_of);
+  std::string room_numbers(std::uint64_t size) const;
+
+  // --- requests.cc
+  void on_client(ClientKey client, std::uint64_t request, client::Cancel& m);
+  void on_client(ClientKey client, std::uint64_t request, client::Wait& m);
+  void on_client(ClientKey client, std::uint64_t request, client::Remove& m);
+  template <typename T> void on_client(ClientKey client, std::uint64_t request, T& unexpected);
+  void reply(ClientKey client, std::uint64_t request, client::Reply message);
+  void fail(ClientKey client, std::uint64_t request, Code code, std::string why);
+  bool begin_request(ClientKey client, std::uint64_t request, PendingRequest pending);
+  void end_request(ClientKey client, std::uint64_t request);
+  void stop_request(ClientKey client, std::uint64_t request, Code code);
+  void became_ready(Record& record);
+  void end_wait(RequestKey key);
+  void send_notify(Record& record);
+  void send_delete(std::uint64_t key);
+  Time deadline_of(std::int64_t timeout_ns) const;
+
+  Record& record(const ObjectId& id);
+  Record* find(const ObjectId& id);
+  const Record* find(const ObjectId& id) const;
+  Copy* current_copy(const Record& record);
+  void forget_if_unused(const ObjectId& id);
+
+  AgentOptions options_;
+  const Limits& limits_;
+  const Progress& progress_;
+  Random random_;
+  Membership membership_;
+  Directory directory_;
+  ObjectTable table_;
+  Timers timers_;
+
+  // During a step only.
+  Time now_;
+  Effects* effects_ = nullptr;
+  std::uint64_t payload_bytes_ = 0;  // of the event being handled
+
+  std::vector<NodeRef> alive_;  // sorted
+  std::unordered_map<ObjectId, Record> records_;  // never iterated: the order would differ from run to run
+  std::map<NodeId, std::set<ObjectId>> by_home_;  // the ids of all records
+  std::unordered_map<ClientKey, ClientState> clients_;
+  std::unordered_map<TransferId, PullState> pulls_;
+  std::unordered_map<ServeId, ServeState> serves_;
+  std::map<CopyKey, std::vector<ParkedPull>> parked_pulls_;
+  std::map<RequestKey, WaitState> waits_;
+  std::map<std::uint64_t, DeleteState> deletes_;
+  std::deque<RoomRequest> room_queue_;
+  std::optional<Timers::Handle> room_timer_;
+  Tombstones tombstones_;  // of copies that this node had, and of deletes it was told about
+  std::deque<Message> local_;  // from this node to itself
+  std::map<NodeId, Time> unreachable_;  // alive, but not directly: relay to them until then
+  std::set<NodeRef> introduced_;        // know who we are
+  std::map<NodeId, std::optional<Timers::Handle>> resyncs_;
+  std::set<NodeId> shaky_homes_;  // connections to them broke: small objects from them are confirmed
+  std::uint64_t rate_estimate_;   // bytes/s that a sender is taken to have, from what fetches achieved
+
+  std::uint64_t next_request_ = 1;
+  std::uint64_t next_transfer_ = 1;
+  std::uint64_t next_serve_ = 1;
+  std::uint64_t next_id_ = 1;
+};
+
+}  // namespace hoplite

@@ -1,0 +1,212 @@
+// Pulling from parents and serving children.
+//
+// No cycles, whatever the homes say: a copy takes children only once it is attached or complete itself, a child is never
+// ahead of its parent, and one that has children of its own must be strictly behind.
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/coverage.h"
+#include "core/agent/impl.h"
+
+namespace hoplite {
+namespace {
+// Pulls that wait at one copy for it to be attached; more are refused and ask again.
+constexpr std::size_t kMaxParkedPulls = 64;
+}  // namespace
+
+void Agent::Impl::open_in_data_plane(Copy& copy) {
+  if (copy.open) return;
+  copy.open = true;
+  const bool complete = copy.state == CopyState::kComplete;
+  emit(effect::OpenCopy{copy.key, copy.extent, copy.slice_count(), complete});
+  if (!complete && copy.written > 0) emit(effect::GrowCopy{copy.key, copy.written});
+}
+
+bool Agent::Impl::has_children(const Copy& copy) const {
+  return copy.serves > 0 || parked_pulls_.contains(copy.key);
+}
+
+// Valid bytes from the front of the object.
+std::uint64_t Agent::Impl::front_bytes(const Copy& copy) const {
+  if (copy.state == CopyState::kComplete) return copy.extent.size;
+  if (copy.state == CopyState::kWriting) return copy.written;
+  std::uint64_t front = 0;
+  for (std::uint32_t i = 0; i < copy.slices.size(); ++i) {
+    const SliceFetch& slice = copy.slices[i];
+    front = slice.done ? slice.end : std::max(progress_.watermark(copy.key, i), slice.watermark);
+    if (front < slice.end) break;
+  }
+  return front;
+}
+
+// --- as a child ----------------------------------------------------------------------------------------------------------
+
+void Agent::Impl::start_pull(Record& record, Copy& copy, std::uint32_t slice, NodeRef parent) {
+  SliceFetch& fetch = copy.slices[slice];
+  fetch.parent = parent;
+  const Address* address = membership_.address_of(parent.id);
+  if (address == nullptr || parent.id == self().id || copy.closing) {
+    record.avoid.push_back(parent.id);
+    return want_later(record, limits_.retry_backoff);
+  }
+  fetch.transfer = next_transfer_++;
+  fetch.attached = false;
+  pulls_[fetch.transfer] = {copy.key, slice};
+  ++copy.pulls;
+  membership_.touch(now_, parent.id);
+  PullRequest pull{fetch.transfer, copy.id, copy.version, slice, copy.slice_count(), fetch.watermark, has_children(copy), 1, 0};
+  emit(effect::StartPull{parent, *address, copy.key, std::move(pull)});
+}
+
+void Agent::Impl::on(const event::PullAccepted& e) {
+  const auto it = pulls_.find(e.transfer);
+  if (it == pulls_.end()) return;
+  Copy& copy = *table_.find(it->second.copy);
+  if (!copy.current) return;
+  copy.slices[it->second.slice].attached = true;
+  if (Record* r = find(copy.id)) r->attempts = 0;
+  reconsider_parked(copy.key);
+}
+
+void Agent::Impl::on(const event::PullSilent& e) {
+  const auto it = pulls_.find(e.transfer);
+  if (it == pulls_.end()) return;
+  COVERAGE_MARK(parent_fell_silent);
+  emit(effect::CancelPull{e.transfer});  // PullEnded tells how far it got; then the home is asked for another parent
+}
+
+void Agent::Impl::on(const event::PullEnded& e) {
+  const auto it = pulls_.find(e.transfer);
+  if (it == pulls_.end()) return;
+  const PullState pull = it->second;
+  pulls_.erase(it);
+  Copy& copy = *table_.find(pull.copy);
+  --copy.pulls;
+  if (!copy.current) {
+    collect(pull.copy);
+    return try_room();
+  }
+  SliceFetch& slice = copy.slices[pull.slice];
+  slice.transfer = 0;
+  slice.attached = false;
+  slice.watermark = std::clamp(e.watermark, slice.watermark, slice.end);
+  Record& r = records_.at(copy.id);
+  if (e.how == PullEnd::kComplete) {
+    CHECK(slice.watermark == slice.end, copy.id.to_string(), slice.watermark, slice.end);
+    slice.done = true;
+    if (std::ranges::all_of(copy.slices, &SliceFetch::done)) complete_fetch(r, copy);
+    return;
+  }
+  if (r.gets.empty() && !has_children(copy)) return abandon_if_unwanted(r);
+  if (std::ranges::find(r.avoid, slice.parent.id) == r.avoid.end()) r.avoid.push_back(slice.parent.id);
+  // The first retries are immediate: a parent died, and every millisecond counts. After that, patience.
+  if (++r.attempts <= 3) return send_want(r);
+  COVERAGE_MARK(fetch_backs_off);
+  want_later(r, limits_.retry_backoff * std::min<std::int64_t>(r.attempts, 25));
+}
+
+void Agent::Impl::complete_fetch(Record& record, Copy& copy) {
+  copy.state = CopyState::kComplete;
+  copy.committed = true;
+  record.fetch = Fetch::kIdle;
+  record.avoid.clear();
+  timers_.cancel(record.want_timer);
+  emit(effect::SealCopy{copy.key});
+  const double seconds = std::max((now_ - copy.fetch_started).seconds(), 1e-6);
+  const auto rate_kib = std::min(static_cast<double>(copy.extent.size) / seconds / 1024, 4e9);
+  table_.touch(copy);
+  announce(record, std::max<std::uint32_t>(static_cast<std::uint32_t>(rate_kib), 1));
+  fulfil_gets(record);
+  became_ready(record);
+  reconsider_parked(copy.key);
+}
+
+// --- as a parent ---------------------------------------------------------------------------------------------------------
+
+void Agent::Impl::on(const event::PullAsked& e) {
+  if (!membership_.is_alive(e.peer)) return emit(effect::RefusePull{e.channel, e.pull.transfer, Code::kUnavailable});
+  consider_pull({e.peer, e.channel, e.pull});
+}
+
+void Agent::Impl::consider_pull(const ParkedPull& asked) {
+  const PullRequest& pull = asked.pull;
+  const auto refuse = [&] { emit(effect::RefusePull{asked.channel, pull.transfer, Code::kUnavailable}); };
+  Record* r = find(pull.id);
+  Copy* copy = r == nullptr ? nullptr : current_copy(*r);
+  if (copy == nullptr || copy->version != pull.version || copy->closing || pull.slices == 0 ||
+      pull.slices > limits_.max_slices || pull.slice >= pull.slices || copy->serves >= 2 * limits_.max_children) {
+    COVERAGE_MARK(pull_refused_no_such_copy);
+    return refuse();
+  }
+  const SliceRange range = slice_range(copy->extent.size, pull.slices, pull.slice);
+  if (pull.offset < range.begin || pull.offset > range.end) return refuse();
+  if (copy->state == CopyState::kComplete) return accept_pull(*copy, asked);
+  if (pull.slices != copy->slice_count()) return refuse();
+
+  const bool attached = copy->state == CopyState::kWriting ? r->put && r->put->claimed
+                                                           : copy->slices[pull.slice].attached;
+  if (!attached) {
+    auto& parked = parked_pulls_[copy->key];
+    if (parked.size() >= kMaxParkedPulls) return refuse();
+    COVERAGE_MARK(pull_parked);
+    parked.push_back(asked);
+    return;
+  }
+  const std::uint64_t here = copy->state == CopyState::kWriting ? copy->written : progress_.watermark(copy->key, pull.slice);
+  if (here < pull.offset || (pull.has_children && here == pull.offset)) {
+    COVERAGE_MARK(pull_refused_not_ahead);
+    return refuse();
+  }
+  accept_pull(*copy, asked);
+}
+
+void Agent::Impl::accept_pull(Copy& copy, const ParkedPull& asked) {
+  open_in_data_plane(copy);
+  const ServeId serve = next_serve_++;
+  serves_[serve] = {copy.key, asked.pull.slice, asked.peer};
+  ++copy.serves;
+  table_.touch(copy);
+  emit(effect::AcceptPull{asked.channel, serve, copy.key, asked.pull});
+}
+
+// The copy was attached, or became complete.
+void Agent::Impl::reconsider_parked(CopyKey copy) {
+  const auto it = parked_pulls_.find(copy);
+  if (it == parked_pulls_.end()) return;
+  const std::vector<ParkedPull> parked = std::move(it->second);
+  parked_pulls_.erase(it);
+  for (const ParkedPull& asked : parked) consider_pull(asked);
+}
+
+void Agent::Impl::refuse_parked(CopyKey copy) {
+  const auto it = parked_pulls_.find(copy);
+  if (it == parked_pulls_.end()) return;
+  for (const ParkedPull& asked : it->second)
+    emit(effect::RefusePull{asked.channel, asked.pull.transfer, Code::kUnavailable});
+  parked_pulls_.erase(it);
+}
+
+void Agent::Impl::on(const event::ServeEnded& e) {
+  const auto it = serves_.find(e.serve);
+  if (it == serves_.end()) return;
+  const CopyKey key = it->second.copy;
+  serves_.erase(it);
+  Copy& copy = *table_.find(key);
+  --copy.serves;
+  if (!copy.current) {
+    collect(key);
+  } else if (copy.state == CopyState::kGrowing) {
+    abandon_if_unwanted(records_.at(copy.id));
+  }
+  try_room();
+}
+
+void Agent::Impl::on(const event::CopyClosed& e) {
+  Copy* copy = table_.find(e.copy);
+  if (copy == nullptr) return;
+  copy->open = copy->closing = false;
+  collect(e.copy);
+  try_room();
+}
+
+}  // namespace hoplite

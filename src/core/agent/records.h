@@ -1,0 +1,129 @@
+// What the agent remembers about an object, a client and a request.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "core/agent/timers.h"
+#include "core/objects/object_table.h"
+#include "protocol/bulk.h"
+
+namespace hoplite {
+
+using RequestKey = std::pair<ClientKey, std::uint64_t>;
+
+struct GetRequest {
+  ClientKey client = 0;
+  std::uint64_t request = 0;
+  bool wait_if_lost = false;
+  bool follow = false;
+  CopyKey followed = 0;  // the growing copy that it was shown
+  std::optional<Timers::Handle> deadline;
+};
+
+struct PutState {
+  CopyKey copy = 0;
+  std::uint64_t request = 0;   // of the last PutRequest
+  bool sealed_sent = false;    // that request said "sealed"
+  bool claimed = false;        // the home has accepted the id
+  bool sealing = false;        // the client has nothing to add
+  ClientKey client = 0;
+  std::uint64_t client_request = 0;  // to be answered with PutDone; 0 = none yet
+  std::optional<Timers::Handle> deadline;
+  std::optional<Timers::Handle> retry;
+};
+
+enum class Fetch : std::uint8_t {
+  kIdle,       // nothing under way
+  kAsking,     // the home was asked, or will be when the timer says so
+  kNeedsRoom,  // in the queue for room; the home is asked again after that
+  kPulling,    // bytes come, or the pull is being set up
+};
+
+// Everything this node knows and wants about one id.
+struct Record {
+  ObjectId id;
+  NodeRef home;
+  CopyKey copy = 0;  // the current copy, 0 = none
+
+  // reading
+  std::vector<GetRequest> gets;
+  Fetch fetch = Fetch::kIdle;
+  std::uint64_t want_request = 0;
+  bool told_waiting = false;  // the home says that nobody has put it
+  bool told_lost = false;     // the home says that it is lost; those who wait nevertheless wait on
+  std::uint32_t attempts = 0;
+  std::vector<NodeId> avoid;
+  std::optional<Timers::Handle> want_timer;
+
+  // being told
+  std::set<RequestKey> waits;
+  std::uint64_t notify_request = 0;
+  std::optional<Timers::Handle> notify_timer;
+
+  // writing
+  std::optional<PutState> put;
+
+  bool unused() const { return copy == 0 && gets.empty() && waits.empty() && !put && fetch == Fetch::kIdle; }
+};
+
+struct PendingRequest {
+  enum class Kind : std::uint8_t { kGet, kPut, kRoom, kWait, kRemove } kind = Kind::kGet;
+  ObjectId id;
+  std::uint64_t key = 0;  // kRemove: the wire request
+};
+
+struct ClientState {
+  std::unordered_map<std::uint64_t, PendingRequest> requests;
+  std::map<CopyKey, std::uint32_t> views;
+  std::map<CopyKey, Code> writing;  // objects being written; not kOk: the home has refused it
+};
+
+struct WaitState {
+  std::set<ObjectId> missing;
+  std::vector<ObjectId> ready;
+  std::size_t count = 0;
+  std::optional<Timers::Handle> deadline;
+};
+
+struct DeleteState {
+  ClientKey client = 0;
+  std::uint64_t client_request = 0;
+  ObjectId id;
+  NodeRef home;
+  std::optional<Timers::Handle> deadline;
+  std::optional<Timers::Handle> retry;
+};
+
+// Somebody who waits for room: a client's create, or a fetch.
+struct RoomRequest {
+  ObjectId id;
+  std::uint64_t size = 0;
+  bool is_put = false;
+  ClientKey client = 0;
+  std::uint64_t request = 0;
+  std::string meta;
+  std::optional<Timers::Handle> deadline;
+};
+
+struct PullState {
+  CopyKey copy = 0;
+  std::uint32_t slice = 0;
+};
+struct ServeState {
+  CopyKey copy = 0;
+  std::uint32_t slice = 0;
+  NodeRef child;
+};
+struct ParkedPull {
+  NodeRef peer;
+  ChannelId channel = 0;
+  PullRequest pull;
+};
+
+}  // namespace hoplite

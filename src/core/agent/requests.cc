@@ -1,0 +1,231 @@
+// Clients' requests: replies, deadlines, cancels, waits, deletes, and what a dead client leaves behind.
+#include <algorithm>
+
+#include "base/coverage.h"
+#include "core/agent/impl.h"
+
+namespace hoplite {
+
+Time Agent::Impl::deadline_of(std::int64_t timeout_ns) const {
+  return timeout_ns < 0 ? Time::never() : now_ + Duration{timeout_ns};
+}
+
+// --- replies -------------------------------------------------------------------------------------------------------------
+
+// The final reply of a request.
+void Agent::Impl::reply(ClientKey client, std::uint64_t request, client::Reply message) {
+  end_request(client, request);
+  emit(effect::Reply{client, request, std::move(message)});
+}
+
+void Agent::Impl::fail(ClientKey client, std::uint64_t request, Code code, std::string why) {
+  reply(client, request, client::Failed{code, std::move(why)});
+}
+
+// False (and answered) if the client uses a number twice.
+bool Agent::Impl::begin_request(ClientKey client, std::uint64_t request, PendingRequest pending) {
+  if (clients_[client].requests.try_emplace(request, pending).second) return true;
+  emit(effect::Reply{client, request, client::Failed{Code::kInvalidArgument, "that request number is in use"}});
+  return false;
+}
+
+void Agent::Impl::end_request(ClientKey client, std::uint64_t request) {
+  if (const auto it = clients_.find(client); it != clients_.end()) it->second.requests.erase(request);
+}
+
+template <typename T>
+void Agent::Impl::on_client(ClientKey client, std::uint64_t request, T&) {
+  fail(client, request, Code::kInvalidArgument, "not a request for the agent");
+}
+template void Agent::Impl::on_client(ClientKey, std::uint64_t, client::Hello&);
+template void Agent::Impl::on_client(ClientKey, std::uint64_t, client::GetStatus&);
+template void Agent::Impl::on_client(ClientKey, std::uint64_t, client::GetObjects&);
+template void Agent::Impl::on_client(ClientKey, std::uint64_t, client::GetNodes&);
+
+void Agent::Impl::on_client(ClientKey client, std::uint64_t, client::Cancel& m) {
+  stop_request(client, m.target, Code::kCancelled);
+}
+
+// Ends a request that has not ended: its time is over, or it was cancelled.
+void Agent::Impl::stop_request(ClientKey client, std::uint64_t request, Code code) {
+  const auto state = clients_.find(client);
+  if (state == clients_.end()) return;
+  const auto pending_at = state->second.requests.find(request);
+  if (pending_at == state->second.requests.end()) return;
+  const PendingRequest pending = pending_at->second;
+  const std::string who = "object " + pending.id.to_string();
+  switch (pending.kind) {
+    case PendingRequest::Kind::kGet: {
+      Record& r = records_.at(pending.id);
+      const auto get = std::ranges::find_if(
+          r.gets, [&](const GetRequest& g) { return g.client == client && g.request == request; });
+      const bool no_room = r.fetch == Fetch::kNeedsRoom && code == Code::kTimedOut;
+      fail(client, request, no_room ? Code::kStoreFull : code, who + ": " + waiting_for(r));
+      drop_get(r, static_cast<std::size_t>(get - r.gets.begin()));
+      break;
+    }
+    case PendingRequest::Kind::kPut: {
+      Record& r = records_.at(pending.id);
+      fail(client, request, code, who + ": home " + r.home.id.to_string() + " has not answered");
+      give_up_put(r);
+      try_room();
+      break;
+    }
+    case PendingRequest::Kind::kRoom: {
+      const auto waiting = std::ranges::find_if(
+          room_queue_, [&](const RoomRequest& w) { return w.is_put && w.client == client && w.request == request; });
+      fail(client, request, code == Code::kTimedOut ? Code::kStoreFull : code, who + ": " + room_numbers(waiting->size));
+      timers_.cancel(waiting->deadline);
+      room_queue_.erase(waiting);
+      try_room();
+      break;
+    }
+    case PendingRequest::Kind::kWait: {
+      if (code == Code::kTimedOut) return end_wait({client, request});
+      fail(client, request, code, "wait");
+      end_wait({client, request});
+      break;
+    }
+    case PendingRequest::Kind::kRemove: {
+      DeleteState& pending_delete = deletes_.at(pending.key);
+      fail(client, request, code, who + ": home " + pending_delete.home.id.to_string() + " has not answered");
+      timers_.cancel(pending_delete.deadline);
+      timers_.cancel(pending_delete.retry);
+      deletes_.erase(pending.key);
+      break;
+    }
+  }
+}
+
+// --- a client is gone ----------------------------------------------------------------------------------------------------
+
+void Agent::Impl::on(const event::ClientGone& e) {
+  const auto it = clients_.find(e.client);
+  if (it == clients_.end()) return;
+  std::vector<std::uint64_t> requests;
+  for (const auto& [request, pending] : it->second.requests) requests.push_back(request);
+  std::ranges::sort(requests);
+  for (std::uint64_t request : requests) {
+    const auto pending = it->second.requests.find(request);
+    // What was sealed will be committed; everything else ends.
+    if (pending == it->second.requests.end() || pending->second.kind == PendingRequest::Kind::kPut) continue;
+    stop_request(e.client, request, Code::kCancelled);
+  }
+  const auto writing = it->second.writing;
+  for (const auto& [copy, refused] : writing) {
+    COVERAGE_MARK(client_died_writing);
+    client::Abort abort{copy};
+    on_client(e.client, 0, abort);
+  }
+  const auto views = it->second.views;
+  for (const auto& [copy, count] : views)
+    for (std::uint32_t i = 0; i < count; ++i) release_view(e.client, copy);
+  clients_.erase(e.client);
+  try_room();
+}
+
+// --- waiting for objects to be ready -------------------------------------------------------------------------------------
+
+void Agent::Impl::on_client(ClientKey client, std::uint64_t request, client::Wait& m) {
+  if (!begin_request(client, request, {PendingRequest::Kind::kWait, {}, 0})) return;
+  const RequestKey key{client, request};
+  WaitState& wait = waits_[key];
+  const std::set<ObjectId> ids(m.ids.begin(), m.ids.end());
+  wait.count = std::min<std::size_t>(m.count, ids.size());
+  for (const ObjectId& id : ids) {
+    if (id.is_nil()) continue;
+    Record& r = record(id);
+    const Copy* copy = current_copy(r);
+    if (copy != nullptr && copy->state == CopyState::kComplete) {
+      wait.ready.push_back(id);
+    } else {
+      wait.missing.insert(id);
+      r.waits.insert(key);
+    }
+  }
+  if (wait.ready.size() >= wait.count) return end_wait(key);
+  timers_.set(wait.deadline, deadline_of(m.timeout_ns), {Timer::Kind::kRequestDeadline, {}, client, request});
+  const std::set<ObjectId> missing = wait.missing;
+  for (const ObjectId& id : missing) send_notify(record(id));
+}
+
+void Agent::Impl::send_notify(Record& record) {
+  record.notify_request = next_request_++;
+  Want want;
+  want.request = record.notify_request;
+  want.id = record.id;
+  want.mode = WantMode::kNotify;
+  want.wait_if_lost = true;
+  timers_.set(record.notify_timer, now_ + limits_.request_retry, {Timer::Kind::kNotify, record.id, 0, 0});
+  send(record.home, std::move(want));
+}
+
+void Agent::Impl::on(NodeRef from, const Found& m) {
+  Record* r = find(m.id);
+  if (r != nullptr && r->home == from) became_ready(*r);
+}
+
+void Agent::Impl::became_ready(Record& record) {
+  const std::set<RequestKey> waits = std::move(record.waits);
+  record.waits.clear();
+  timers_.cancel(record.notify_timer);
+  record.notify_request = 0;
+  const ObjectId id = record.id;
+  for (const RequestKey& key : waits) {
+    WaitState& wait = waits_.at(key);
+    wait.missing.erase(id);
+    wait.ready.push_back(id);
+    if (wait.ready.size() >= wait.count) end_wait(key);
+  }
+  forget_if_unused(id);
+}
+
+// Answers, if it is not answered yet, and forgets.
+void Agent::Impl::end_wait(RequestKey key) {
+  WaitState wait = std::move(waits_.at(key));
+  waits_.erase(key);
+  timers_.cancel(wait.deadline);
+  const auto client = clients_.find(key.first);
+  if (client != clients_.end() && client->second.requests.contains(key.second))
+    reply(key.first, key.second, client::WaitDone{std::move(wait.ready)});
+  for (const ObjectId& id : wait.missing) {
+    Record* r = find(id);
+    if (r == nullptr || r->waits.erase(key) == 0 || !r->waits.empty()) continue;
+    timers_.cancel(r->notify_timer);
+    send(r->home, Unwant{id, WantMode::kNotify});
+    forget_if_unused(id);
+  }
+}
+
+// --- deletes -------------------------------------------------------------------------------------------------------------
+
+void Agent::Impl::on_client(ClientKey client, std::uint64_t request, client::Remove& m) {
+  if (m.id.is_nil()) return fail(client, request, Code::kInvalidArgument, "the nil id names no object");
+  const std::uint64_t key = next_request_++;
+  if (!begin_request(client, request, {PendingRequest::Kind::kRemove, m.id, key})) return;
+  DeleteState& pending = deletes_[key];
+  pending.client = client;
+  pending.client_request = request;
+  pending.id = m.id;
+  timers_.set(pending.deadline, deadline_of(m.timeout_ns), {Timer::Kind::kRequestDeadline, {}, client, request});
+  send_delete(key);
+}
+
+void Agent::Impl::send_delete(std::uint64_t key) {
+  DeleteState& pending = deletes_.at(key);
+  pending.home = home(pending.id);
+  timers_.set(pending.retry, now_ + limits_.request_retry, {Timer::Kind::kDelete, pending.id, 0, key});
+  send(pending.home, DeleteRequest{key, pending.id});
+}
+
+void Agent::Impl::on(NodeRef from, const DeleteReply& m) {
+  const auto it = deletes_.find(m.request);
+  if (it == deletes_.end() || it->second.home != from) return;
+  DeleteState pending = it->second;
+  timers_.cancel(pending.deadline);
+  timers_.cancel(pending.retry);
+  deletes_.erase(it);
+  reply(pending.client, pending.client_request, client::Removed{m.existed});
+}
+
+}  // namespace hoplite

@@ -1,0 +1,140 @@
+#include "core/broadcast/plan.h"
+
+#include <algorithm>
+
+namespace hoplite {
+
+BroadcastPlan::BroadcastPlan(const Options& options)
+    : bytes_(options.bytes),
+      rate_(std::max<std::uint64_t>(options.rate, 1)),
+      hop_(options.hop),
+      max_load_(options.max_children),
+      by_load_(options.max_children + 1) {}
+
+// The load that one more child would make, as an index into by_load_. A holder with max_children is not listed.
+std::uint32_t BroadcastPlan::load_class(const Holder& holder) const {
+  if (holder.suspect) return max_load_;
+  std::uint64_t load = holder.children;
+  if (holder.rate != 0 && holder.rate < rate_) load = (load + 1) * rate_ / holder.rate - 1;
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(load, max_load_));
+}
+
+Duration BroadcastPlan::transfer_time(std::uint64_t bytes, std::uint32_t load) const {
+  return Duration::from_seconds(static_cast<double>(bytes) * (load + 1) / static_cast<double>(rate_));
+}
+
+void BroadcastPlan::list(NodeId node, Holder& holder) {
+  if (offered(holder) && holder.children < max_load_) by_load_[load_class(holder)].insert({holder.finish, node});
+}
+
+void BroadcastPlan::unlist(NodeId node, const Holder& holder) {
+  if (offered(holder)) by_load_[load_class(holder)].erase({holder.finish, node});
+}
+
+// Takes `child` off its parent.
+void BroadcastPlan::unlink(Holder& child) {
+  if (child.parent.is_nil()) return;
+  if (const auto parent = holders_.find(child.parent); parent != holders_.end()) {
+    unlist(parent->first, parent->second);
+    --parent->second.children;
+    list(parent->first, parent->second);
+  }
+  child.parent = NodeId{};
+}
+
+void BroadcastPlan::add_root(Time now, NodeId node) {
+  Holder& holder = holders_[node];
+  unlist(node, holder);
+  unlink(holder);
+  holder.root = true;
+  holder.suspect = false;
+  holder.finish = now;
+  list(node, holder);
+}
+
+void BroadcastPlan::remove(NodeId node) {
+  const auto it = holders_.find(node);
+  if (it == holders_.end()) return;
+  const bool had_children = it->second.children > 0;
+  unlist(node, it->second);
+  unlink(it->second);
+  holders_.erase(it);
+  if (!had_children) return;
+  // Children keep their place in the order (they may go on from where they are) but nobody is sent to them until they are
+  // attached again.
+  for (auto& [id, holder] : holders_)
+    if (holder.parent == node) {
+      unlist(id, holder);
+      holder.parent = NodeId{};
+    }
+}
+
+void BroadcastPlan::complain(const std::vector<NodeId>& avoid) {
+  for (NodeId node : avoid) {
+    const auto it = holders_.find(node);
+    if (it == holders_.end() || it->second.suspect) continue;
+    unlist(node, it->second);
+    it->second.suspect = true;
+    list(node, it->second);
+  }
+}
+
+std::optional<NodeId> BroadcastPlan::choose(Time now, const Receiver& receiver) {
+  complain(receiver.avoid);
+  Holder& self = holders_[receiver.node];
+  unlist(receiver.node, self);
+  unlink(self);
+  // With bytes already, only those who are ahead in the plan can help; without, anybody but itself.
+  const bool must_be_ahead = receiver.have_bytes > 0 || receiver.has_children;
+  const Time own_finish = must_be_ahead && self.finish > Time{} ? self.finish : Time::never();
+  const std::uint64_t missing = bytes_ - std::min(bytes_, receiver.have_bytes);
+
+  std::optional<NodeId> best;
+  Time best_finish = Time::never();
+  for (std::uint32_t load = 0; load < by_load_.size(); ++load) {
+    for (const auto& [finish, node] : by_load_[load]) {
+      const Holder& holder = holders_.at(node);
+      if (!holder.root && finish >= own_finish) break;
+      if (node == receiver.node || std::ranges::find(receiver.avoid, node) != receiver.avoid.end()) continue;
+      const Time through = holder.root ? now : finish;
+      const Time mine = std::max(through, now + transfer_time(missing, load)) + hop_;
+      if (mine < best_finish) best = node, best_finish = mine;
+      break;
+    }
+  }
+  if (!best) {
+    if (!self.root && self.children == 0 && receiver.have_bytes == 0) holders_.erase(receiver.node);
+    return best;
+  }
+  self.root = false;
+  self.parent = *best;
+  self.finish = best_finish;
+  list(receiver.node, self);
+  Holder& parent = holders_.at(*best);
+  unlist(*best, parent);
+  ++parent.children;
+  list(*best, parent);
+  return best;
+}
+
+void BroadcastPlan::measured(NodeId parent, std::uint64_t bytes_per_second) {
+  const auto it = holders_.find(parent);
+  if (it == holders_.end() || bytes_per_second == 0) return;
+  // What one child got says what the sender can do for all of them.
+  const std::uint64_t rate = bytes_per_second * std::max<std::uint32_t>(it->second.children, 1);
+  unlist(parent, it->second);
+  it->second.rate = it->second.rate == 0 ? rate : (it->second.rate + rate) / 2;
+  list(parent, it->second);
+}
+
+NodeId BroadcastPlan::parent_of(NodeId node) const {
+  const auto it = holders_.find(node);
+  return it == holders_.end() ? NodeId{} : it->second.parent;
+}
+
+std::size_t BroadcastPlan::children_of(NodeId node) const {
+  const auto it = holders_.find(node);
+  return it == holders_.end() ? 0 : it->second.children;
+}
+
+}  // namespace hoplite

@@ -1,0 +1,85 @@
+// Who should send an object to whom: one plan for each object (or slice) that is being pulled, kept by its home.
+//
+// A receiver is given the parent whose choice finishes it earliest, by a simple forecast:
+//
+//     finish(receiver below h) = max(finish(h), now + bytes * load(h) / rate) + hop
+//
+// where load(h) counts h's children including the new one, weighted up if h was measured to be slow, and finish(h) lies in
+// the past for complete holders. Simultaneous receivers of a large object thus form a chain, because one more hop costs
+// less than sharing a sender; small objects and deep chains become trees, because there it is the other way round.
+//
+// Cost: holders are kept by load, ordered by finish time, so a choice looks at one candidate for each load: O(max_children
+// + log n) for n holders, plus the avoided ones.
+//
+// The plan is advice. Safety (no cycles) is the parents' business, who know the real watermarks; the plan only avoids
+// proposing what they would refuse: a receiver that goes on with a partial copy is sent to holders that finish before it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "base/node_id.h"
+#include "base/time.h"
+
+namespace hoplite {
+
+class BroadcastPlan {
+ public:
+  struct Receiver {
+    NodeId node;
+    std::uint64_t have_bytes = 0;
+    bool has_children = false;
+    std::vector<NodeId> avoid;  // they refused or fell silent
+  };
+
+  struct Options {
+    std::uint64_t bytes = 0;
+    std::uint64_t rate = 125'000'000;  // bytes/s that a sender is assumed to have
+    Duration hop = Duration::us(200);  // what one more relay costs
+    std::uint32_t max_children = 16;
+  };
+  explicit BroadcastPlan(const Options& options);
+
+  // A holder that needs no parent: complete, or being written there. Also a receiver that has finished.
+  void add_root(Time now, NodeId node);
+  // The parent for `receiver`, and the edge is recorded; nullopt if nobody can serve it now.
+  std::optional<NodeId> choose(Time now, const Receiver& receiver);
+  // It has no bytes of this object (any more). Its children are without a parent until they ask.
+  void remove(NodeId node);
+  // What a transfer from `parent` achieved, as seen by a child.
+  void measured(NodeId parent, std::uint64_t bytes_per_second);
+
+  NodeId parent_of(NodeId node) const;  // nil if it has none
+  std::size_t children_of(NodeId node) const;
+  std::size_t size() const { return holders_.size(); }
+
+ private:
+  struct Holder {
+    bool root = false;
+    bool suspect = false;  // somebody could not get bytes from it; it is the last resort until it finishes
+    Time finish;
+    std::uint32_t children = 0;
+    NodeId parent;
+    std::uint64_t rate = 0;  // measured as a sender; 0 = not yet
+  };
+
+  std::uint32_t load_class(const Holder& holder) const;
+  Duration transfer_time(std::uint64_t bytes, std::uint32_t load) const;
+  bool offered(const Holder& holder) const { return holder.root || !holder.parent.is_nil(); }
+  void list(NodeId node, Holder& holder);
+  void unlist(NodeId node, const Holder& holder);
+  void unlink(Holder& child);
+  void complain(const std::vector<NodeId>& avoid);
+
+  std::uint64_t bytes_;
+  std::uint64_t rate_;
+  Duration hop_;
+  std::uint32_t max_load_;
+  std::map<NodeId, Holder> holders_;
+  std::vector<std::set<std::pair<Time, NodeId>>> by_load_;  // offered holders; the last class also has the suspects
+};
+
+}  // namespace hoplite

@@ -1,0 +1,161 @@
+// What a home keeps about the objects whose home it is: version, size, who has copies, who waits.
+//
+// Soft state: every fact in it is owned by a live node and can be told again. Rules, by number in the code:
+//   1. The first version put wins. A second put is "exists" unless every copy of the first is gone ("lost").
+//   2. A version is committed when a complete copy is known. Committed and no bytes left anywhere: lost. Not committed and
+//      its writer gone: it never was.
+//   3. Before 2 is decided, every node whose copy still grows is told to reset, and its answer awaited: it may just have
+//      become complete.
+//   4. One complete copy is primary and is kept until delete; another one may go only with the home's word.
+//   5. A home that does not know whether it knows (recovery.h) parks puts, wants and deletes until it does.
+//   6. Two committed versions of one id (a partition healed): the lower one wins, and it is reported.
+//   7. Deleted stays deleted: tombstones are kept, and copies that turn up later are dropped.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "base/limits.h"
+#include "core/directory/recovery.h"
+#include "core/directory/summary.h"
+#include "core/directory/tombstones.h"
+#include "protocol/messages.h"
+
+namespace hoplite {
+
+// Chooses parents for one object. Implemented outside, so that the directory knows nothing of plans.
+class ParentPlanner {
+ public:
+  virtual ~ParentPlanner() = default;
+  virtual void add_root(Time now, NodeId node) = 0;
+  // One parent for each slice, or none at all.
+  virtual std::vector<NodeId> choose(Time now, NodeId receiver, const Want& want) = 0;
+  virtual void remove(NodeId node) = 0;
+  // `receiver` got the object at this pace.
+  virtual void measured(NodeId receiver, std::uint64_t bytes_per_second) = 0;
+};
+
+class Directory {
+ public:
+  // What the directory needs from the node it lives on.
+  class Host {
+   public:
+    virtual ~Host() = default;
+    // This node has all bytes, and they are few enough to travel with an answer.
+    virtual bool can_inline(const ObjectId& id, Version version) const = 0;
+    virtual std::unique_ptr<ParentPlanner> make_planner(std::uint64_t size, std::uint32_t slices) = 0;
+  };
+
+  struct Outgoing {
+    NodeRef to;
+    Message message;
+    bool with_bytes = false;  // InlineObject: the host appends the bytes
+  };
+  struct Output {
+    std::vector<Outgoing> sends;
+    std::vector<std::string> log;
+  };
+
+  using Holder = DirectoryHolder;
+  using Summary = DirectorySummary;
+
+  Directory(NodeRef self, const Limits& limits, Host& host);
+
+  // --- the view of the cluster
+  void set_view(Time now, const std::vector<NodeRef>& alive, Output& out);
+  // All is forgotten: we were given up and are somebody new.
+  void reset(NodeRef self);
+  // Until then, or the first other member, nothing is taken for unknown: we may be about to join a cluster.
+  void hold_until(Time when) { recovery_.hold_until(when); }
+
+  // --- messages to the home. The caller has checked that the id's home is here.
+  // True if `request` was accepted, now or before. Those who wait are served by `serve`, when the host has had the chance
+  // to store the bytes.
+  bool on_put(Time now, NodeRef from, const PutRequest& request, Output& out);
+  void on_want(Time now, NodeRef from, const Want& want, Output& out);
+  void on_unwant(NodeRef from, const Unwant& unwant);
+  void on_announce(Time now, NodeRef from, const Announce& announce, Output& out);
+  void on_withdraw(Time now, NodeRef from, const Withdraw& withdraw, Output& out);
+  void on_evict(Time now, NodeRef from, const EvictRequest& request, Output& out);
+  void on_delete(Time now, NodeRef from, const DeleteRequest& request, Output& out);
+  void on_recover_reply(Time now, NodeRef from, const RecoverReply& reply, Output& out);
+  // This node itself has a complete copy now (the home's copy of a small put).
+  void add_own_copy(const ObjectId& id, Version version);
+  void serve(Time now, const ObjectId& id, Output& out);
+
+  void tick(Time now, Output& out);
+  Time next_wakeup() const;
+
+  // --- for displays and invariants
+  std::vector<Summary> summary() const;
+  std::size_t size() const { return entries_.size(); }
+  std::size_t parked() const { return parked_.size(); }
+
+ private:
+  struct Waiter {
+    NodeRef ref;
+    Want want;
+  };
+  struct Entry {
+    Version version = 0;  // 0 = nobody has put it
+    std::uint64_t size = 0;
+    std::string meta;
+    std::uint32_t slices = 0;  // fixed by the first assignment; 0 = not yet
+    bool committed = false;
+    bool lost = false;
+    std::map<NodeId, Holder> holders;
+    std::map<std::pair<NodeId, WantMode>, Waiter> waiters;
+    std::unique_ptr<ParentPlanner> plan;  // once somebody pulls
+  };
+  using Entries = std::map<ObjectId, Entry>;
+
+  bool park_unless_settled(Time now, NodeRef from, const ObjectId& id, const Message& message, Output& out);
+  void replay_parked(Time now, Output& out);
+  void after_settling(Time now, Output& out);
+
+  void take_fact(Time now, NodeRef from, const Fact& fact, Output& out);
+  bool take_version(const ObjectId& id, Entry& entry, NodeRef from, const Fact& fact, Output& out);
+  void withdraw_unconfirmed(Time now, NodeRef from, Output& out);
+  void take_tombstone(Time now, const Tombstone& stone, Output& out);
+  void hold(const ObjectId& id, Entry& entry, NodeRef node, CopyState state, bool primary);
+  void unhold(const ObjectId& id, Entry& entry, NodeId node);
+  void resolve(Time now, const ObjectId& id, Entry& entry, Output& out);
+  void ensure_primary(const ObjectId& id, Entry& entry, Output& out);
+  void declare_lost(Time now, const ObjectId& id, Entry& entry, Output& out);
+  void forget_version(Entry& entry);
+  void serve_waiters(Time now, const ObjectId& id, Entry& entry, Output& out);
+  bool serve_one(Time now, const ObjectId& id, Entry& entry, const Waiter& waiter, Output& out);
+  bool assign(Time now, const ObjectId& id, Entry& entry, const Waiter& waiter, Output& out);
+  void bury(const ObjectId& id, Version version, Time until, Output& out);
+  void node_died(Time now, NodeRef node, Output& out);
+  void drop_foreign_entries(const std::vector<NodeRef>& joined);
+  void erase_if_empty(const ObjectId& id);
+  void note_interest(const ObjectId& id, const Entry& entry, NodeId node);
+  bool has_source(const Entry& entry) const;
+
+  NodeRef self_;
+  Limits limits_;
+  Host& host_;
+  Recovery recovery_;
+  std::vector<NodeRef> alive_;
+  Entries entries_;
+  std::map<NodeId, std::set<ObjectId>> by_node_;  // entries in which a node holds or waits
+  Tombstones tombstones_;
+  std::deque<std::pair<Time, ObjectId>> lost_;  // lost entries expire like tombstones
+  struct Parked {
+    NodeRef from;
+    Message message;
+  };
+  // Entries that a node held before the full announcement that it is in the middle of.
+  std::map<NodeId, std::set<ObjectId>> unconfirmed_;
+  // The latest of each kind of request, for each asker and id.
+  std::map<std::tuple<NodeId, ObjectId, std::size_t>, Parked> parked_;
+};
+
+}  // namespace hoplite

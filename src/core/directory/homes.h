@@ -1,0 +1,34 @@
+// Which node is the home of an id.
+//
+// A minted id's home is the node that minted it while that node lives. Every other id is hashed among the live nodes by
+// rendezvous: the node with the highest score for the id. So all nodes with the same view agree, a join moves only the ids
+// that the new node wins, and a death only those that the dead node had.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/node_id.h"
+#include "base/random.h"
+#include "hoplite/object_id.h"
+
+namespace hoplite {
+
+// A minting node outranks everybody for its own ids.
+inline std::uint64_t home_score(const ObjectId& id, NodeId node) {
+  if (!id.is_named() && id.hi == node.value) return ~0ULL;
+  return mix64(id.hi ^ mix64(id.lo ^ mix64(node.value))) >> 1;
+}
+
+// Of the live members, sorted by id and not empty.
+inline NodeRef home_of(const ObjectId& id, const std::vector<NodeRef>& alive) {
+  NodeRef best = alive.front();
+  std::uint64_t best_score = home_score(id, best.id);
+  for (const NodeRef& node : alive) {
+    const std::uint64_t score = home_score(id, node.id);
+    if (score > best_score) best = node, best_score = score;
+  }
+  return best;
+}
+
+}  // namespace hoplite

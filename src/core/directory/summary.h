@@ -1,0 +1,27 @@
+// What a home keeps about one object, for displays and the simulator's invariants.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "protocol/messages.h"
+
+namespace hoplite {
+
+struct DirectoryHolder {
+  NodeRef ref;
+  CopyState state = CopyState::kGrowing;
+  bool primary = false;
+  bool told_to_reset = false;  // its answer is awaited
+};
+
+struct DirectorySummary {
+  ObjectId id;
+  Version version = 0;
+  bool committed = false;
+  bool lost = false;
+  std::vector<DirectoryHolder> holders;
+  std::size_t waiters = 0;
+};
+
+}  // namespace hoplite
