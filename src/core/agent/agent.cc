@@ -37,11 +37,11 @@ Agent::Impl::Impl(AgentOptions options, const Progress& progress, Time now)
       progress_(progress),
       random_(options_.seed),
       membership_(membership_options(options_), now),
-      directory_(membership_.self(), limits_, *this),
+      tombstones_(limits_.max_tombstones),
+      directory_(membership_.self(), limits_, *this, tombstones_),
       table_(options_.capacity),
       now_(now),
       alive_(membership_.alive()),
-      tombstones_(limits_.max_tombstones),
       rate_estimate_(limits_.default_rate) {
   const bool joining = std::ranges::any_of(options_.seeds, [&](const Address& a) { return a != options_.address; });
   if (joining) directory_.hold_until(now + kJoinGrace);
@@ -71,7 +71,6 @@ void Agent::Impl::on(const event::Tick&) {
   Directory::Output homes;
   directory_.tick(now_, homes);
   flush(homes);
-  tombstones_.expire(now_);
   while (const auto timer = timers_.pop_due(now_)) on_timer(*timer);
 }
 

@@ -230,13 +230,12 @@ void Agent::Impl::on(NodeRef from, const Assign& m) {
       stop_asking(*r);
       return forget_if_unused(m.id);
     }
-    copy = room_queue_.empty() ? table_.add(m.id, m.version, m.size, Alignment::kPage) : nullptr;
+    if (may_pass_queue(*r, m.size)) copy = table_.add(m.id, m.version, m.size, Alignment::kPage);
     if (copy == nullptr) {
       send(from, Withdraw{m.id, m.version});
-      timers_.cancel(r->want_timer);
-      r->fetch = Fetch::kNeedsRoom;
-      return queue_for_room({m.id, m.size, false, 0, 0, {}, {}});
+      return wait_for_room(*r, m.size);
     }
+    r->room_granted = false;
     copy->meta = m.meta;
     copy->fetch_started = now_;
     for (std::uint32_t i = 0; i < m.slices; ++i) {
@@ -269,11 +268,10 @@ void Agent::Impl::on(NodeRef from, const InlineObject& m) {
   if (wanted) copy = table_.add(m.id, m.version, payload_bytes_, Alignment::kCacheLine);
   if (!wanted || copy == nullptr) {
     send(from, Withdraw{m.id, m.version});
-    if (!wanted) return;
-    stop_asking(*r);
-    r->fetch = Fetch::kNeedsRoom;
-    return queue_for_room({m.id, payload_bytes_, false, 0, 0, {}, {}});
+    if (wanted) wait_for_room(*r, payload_bytes_);
+    return;
   }
+  r->room_granted = false;
   if (payload_bytes_ > 0) emit(effect::StorePayload{copy->extent});
   copy->meta = m.meta;
   copy->state = CopyState::kComplete;

@@ -97,7 +97,6 @@ class Agent::Impl final : private Directory::Host {
   void announce(const Record& record, std::uint32_t rate_kib = 0);
   void announce_all(const std::set<ObjectId>& ids, NodeRef to, std::uint64_t round, bool full);
   void resync(NodeRef peer);
-  void become(NodeRef self_before);
   NodeRef home(const ObjectId& id) const;
 
   // --- home.cc
@@ -159,6 +158,8 @@ class Agent::Impl final : private Directory::Host {
   void evict_for(std::uint64_t bytes);
   void try_room();
   bool grant_room(RoomRequest& request);
+  bool may_pass_queue(const Record& record, std::uint64_t size) const;
+  void wait_for_room(Record& record, std::uint64_t size);
   void leave_room_queue(const ObjectId& fetch_of);
   std::string room_numbers(std::uint64_t size) const;
 
@@ -189,6 +190,7 @@ class Agent::Impl final : private Directory::Host {
   const Progress& progress_;
   Random random_;
   Membership membership_;
+  Tombstones tombstones_;  // of copies that this node had, and of deletes it decided as a home
   Directory directory_;
   ObjectTable table_;
   Timers timers_;
@@ -209,7 +211,6 @@ class Agent::Impl final : private Directory::Host {
   std::map<std::uint64_t, DeleteState> deletes_;
   std::deque<RoomRequest> room_queue_;
   std::optional<Timers::Handle> room_timer_;
-  Tombstones tombstones_;  // of copies that this node had, and of deletes it was told about
   std::deque<Message> local_;  // from this node to itself
   std::map<NodeId, Time> unreachable_;  // alive, but not directly: relay to them until then
   std::set<NodeRef> introduced_;        // know who we are

@@ -124,7 +124,9 @@ void Agent::Impl::complete_fetch(Record& record, Copy& copy) {
 // --- as a parent ---------------------------------------------------------------------------------------------------------
 
 void Agent::Impl::on(const event::PullAsked& e) {
-  if (!membership_.is_alive(e.peer)) return emit(effect::RefusePull{e.channel, e.pull.transfer, Code::kUnavailable});
+  // A peer that we have not heard of yet is welcome: it proved that it belongs here.
+  const bool known = membership_.address_of(e.peer.id) != nullptr;
+  if (known && !membership_.is_alive(e.peer)) return emit(effect::RefusePull{e.channel, e.pull.transfer, Code::kUnavailable});
   consider_pull({e.peer, e.channel, e.pull});
 }
 

@@ -58,6 +58,7 @@ struct Record {
   bool told_waiting = false;  // the home says that nobody has put it
   bool told_lost = false;     // the home says that it is lost; those who wait nevertheless wait on
   std::uint32_t attempts = 0;
+  bool room_granted = false;  // its turn in the queue for room has come
   std::vector<NodeId> avoid;
   std::optional<Timers::Handle> want_timer;
 

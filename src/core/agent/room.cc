@@ -59,6 +59,23 @@ void Agent::Impl::queue_for_room(RoomRequest request) {
   try_room();
 }
 
+// Room is handed out in the order of asking, but small requests need not wait behind large ones.
+bool Agent::Impl::may_pass_queue(const Record& record, std::uint64_t size) const {
+  return room_queue_.empty() || record.room_granted || size <= table_.allocator().capacity() / 64;
+}
+
+// The home is asked again when there is room.
+void Agent::Impl::wait_for_room(Record& record, std::uint64_t size) {
+  if (record.room_granted) {  // and yet it did not fit: not again at once
+    record.room_granted = false;
+    return want_later(record, limits_.retry_backoff * 5);
+  }
+  if (record.fetch == Fetch::kNeedsRoom) return;
+  stop_asking(record);
+  record.fetch = Fetch::kNeedsRoom;
+  queue_for_room({record.id, size, false, 0, 0, {}, {}});
+}
+
 void Agent::Impl::leave_room_queue(const ObjectId& fetch_of) {
   std::erase_if(room_queue_, [&](const RoomRequest& r) { return !r.is_put && r.id == fetch_of; });
 }
@@ -94,6 +111,7 @@ bool Agent::Impl::grant_room(RoomRequest& request) {
   if (r == nullptr || r->fetch != Fetch::kNeedsRoom) return true;
   if (table_.allocator().largest_free() < round_up(request.size, ExtentAllocator::kPageBytes)) return false;
   r->fetch = Fetch::kIdle;
+  r->room_granted = true;
   ensure_fetch(*r);
   return true;
 }

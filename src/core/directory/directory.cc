@@ -18,8 +18,8 @@ std::string short_name(const ObjectId& id) { return id.to_string(); }
 
 }  // namespace
 
-Directory::Directory(NodeRef self, const Limits& limits, Host& host)
-    : self_(self), limits_(limits), host_(host), recovery_(self, limits), alive_{self}, tombstones_(limits.max_tombstones) {}
+Directory::Directory(NodeRef self, const Limits& limits, Host& host, Tombstones& tombstones)
+    : self_(self), limits_(limits), host_(host), recovery_(self, limits), alive_{self}, tombstones_(tombstones) {}
 
 // --- the view ------------------------------------------------------------------------------------------------------------
 
@@ -498,6 +498,10 @@ void Directory::on_evict(Time now, NodeRef from, const EvictRequest& request, Ou
     granted = true;
   } else {
     Entry& entry = it->second;
+    // The request itself tells that there is a complete copy.
+    const auto known = entry.holders.find(from.id);
+    if (known == entry.holders.end() || known->second.state != CopyState::kComplete)
+      hold(request.id, entry, from, CopyState::kComplete, false);
     granted = std::ranges::any_of(entry.holders, [&](const auto& item) {
       return item.first != from.id && item.second.state == CopyState::kComplete;
     });

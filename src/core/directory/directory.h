@@ -65,7 +65,8 @@ class Directory {
   using Holder = DirectoryHolder;
   using Summary = DirectorySummary;
 
-  Directory(NodeRef self, const Limits& limits, Host& host);
+  // `tombstones` are the node's: those of this home and those of its own copies.
+  Directory(NodeRef self, const Limits& limits, Host& host, Tombstones& tombstones);
 
   // --- the view of the cluster
   void set_view(Time now, const std::vector<NodeRef>& alive, Output& out);
@@ -146,7 +147,7 @@ class Directory {
   std::vector<NodeRef> alive_;
   Entries entries_;
   std::map<NodeId, std::set<ObjectId>> by_node_;  // entries in which a node holds or waits
-  Tombstones tombstones_;
+  Tombstones& tombstones_;
   std::deque<std::pair<Time, ObjectId>> lost_;  // lost entries expire like tombstones
   struct Parked {
     NodeRef from;
