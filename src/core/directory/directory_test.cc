@@ -1,0 +1,211 @@
+#include "core/directory/directory.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+
+namespace hoplite {
+namespace {
+
+constexpr NodeRef kHome{NodeId{1}, 0};
+constexpr NodeRef kA{NodeId{2}, 0};
+constexpr NodeRef kB{NodeId{3}, 0};
+const ObjectId kId{kHome.id.value, 7};  // minted at the home: settled from the start
+
+// Sends everybody to the first root.
+class FirstRoot final : public ParentPlanner {
+ public:
+  void add_root(Time, NodeId node) override { roots_.push_back(node); }
+  std::vector<NodeId> choose(Time, NodeId, const Want&) override {
+    return roots_.empty() ? std::vector<NodeId>{} : std::vector<NodeId>{roots_.front()};
+  }
+  void remove(NodeId node) override { std::erase(roots_, node); }
+  void measured(NodeId, std::uint64_t) override {}
+
+ private:
+  std::vector<NodeId> roots_;
+};
+
+class DirectoryTest : public testing::Test, private Directory::Host {
+ protected:
+  DirectoryTest() { directory_.set_view(now_, {kHome, kA, kB}, out_); }
+
+  bool can_inline(const ObjectId&, Version) const override { return inline_; }
+  std::unique_ptr<ParentPlanner> make_planner(std::uint64_t, std::uint32_t) override { return std::make_unique<FirstRoot>(); }
+
+  template <typename T>
+  std::optional<T> sent_to(NodeRef to) {
+    for (const auto& send : out_.sends)
+      if (send.to == to && std::holds_alternative<T>(send.message)) return std::get<T>(send.message);
+    return std::nullopt;
+  }
+  void put(NodeRef from, Version version, bool sealed = true, ObjectId id = kId) {
+    out_ = {};
+    directory_.on_put(now_, from, {++request_, id, version, 1000, "", sealed}, out_);
+    directory_.serve(now_, id, out_);
+  }
+  void want(NodeRef from, bool wait_if_lost = false, WantMode mode = WantMode::kFetch, ObjectId id = kId) {
+    out_ = {};
+    Want w;
+    w.request = ++request_;
+    w.id = id;
+    w.mode = mode;
+    w.wait_if_lost = wait_if_lost;
+    directory_.on_want(now_, from, w, out_);
+  }
+  void tell(NodeRef from, Version version, CopyState state, ObjectId id = kId) {
+    out_ = {};
+    Announce a;
+    a.facts.push_back({id, version, 1000, "", state, state == CopyState::kComplete, false, 1});
+    directory_.on_announce(now_, from, a, out_);
+  }
+  void live(std::vector<NodeRef> nodes) {
+    out_ = {};
+    directory_.set_view(now_, nodes, out_);
+  }
+
+  Limits limits_;
+  Tombstones tombstones_{100};
+  bool inline_ = false;
+  Time now_{1};
+  std::uint64_t request_ = 0;
+  Directory::Output out_;
+  Directory directory_{kHome, limits_, *this, tombstones_};
+};
+
+TEST_F(DirectoryTest, TheFirstVersionWins) {
+  put(kA, 10);
+  EXPECT_EQ(sent_to<PutReply>(kA)->code, Code::kOk);
+  put(kB, 11);
+  EXPECT_EQ(sent_to<PutReply>(kB)->code, Code::kExists);
+  put(kA, 10);  // asked again
+  EXPECT_EQ(sent_to<PutReply>(kA)->code, Code::kOk);
+}
+
+TEST_F(DirectoryTest, WhoWaitsIsServedWhenItIsPut) {
+  want(kB);
+  EXPECT_TRUE(sent_to<Waiting>(kB));
+  put(kA, 10);
+  ASSERT_TRUE(sent_to<Assign>(kB));
+  EXPECT_EQ(sent_to<Assign>(kB)->parents.front(), kA);
+}
+
+TEST_F(DirectoryTest, SmallObjectsAreAnsweredByTheirBytes) {
+  inline_ = true;
+  put(kA, 10);
+  want(kB);
+  EXPECT_TRUE(sent_to<InlineObject>(kB));
+  EXPECT_EQ(directory_.summary().front().holders.size(), 2u);  // so that delete finds it
+}
+
+TEST_F(DirectoryTest, LostOnlyWhenNobodyGrowingHasBecomeComplete) {
+  put(kA, 10);
+  want(kB);
+  live({kHome, kB});
+  EXPECT_TRUE(sent_to<Drop>(kB)) << "the growing one is asked first";
+  EXPECT_FALSE(directory_.summary().front().lost);
+  tell(kB, 10, CopyState::kComplete);
+  EXPECT_FALSE(directory_.summary().front().lost);
+  EXPECT_TRUE(sent_to<Pin>(kB)) << "and is primary now";
+}
+
+TEST_F(DirectoryTest, LostWhenTheLastOneWithdraws) {
+  put(kA, 10);
+  want(kB);
+  live({kHome, kB});
+  out_ = {};
+  directory_.on_withdraw(now_, kB, {kId, 10}, out_);
+  EXPECT_TRUE(directory_.summary().front().lost);
+  want(kB);
+  EXPECT_EQ(sent_to<WantFailed>(kB)->code, Code::kLost);
+  want(kB, true);
+  EXPECT_TRUE(sent_to<Waiting>(kB));
+  put(kB, 12);  // can be put again
+  EXPECT_EQ(sent_to<PutReply>(kB)->code, Code::kOk);
+}
+
+TEST_F(DirectoryTest, AnUnsealedPutWhoseWriterDiesNeverWas) {
+  put(kA, 10, false);
+  want(kB, false, WantMode::kNotify);
+  EXPECT_TRUE(sent_to<Waiting>(kB)) << "not committed yet";
+  live({kHome, kB});
+  EXPECT_FALSE(sent_to<WantFailed>(kB));
+  EXPECT_EQ(directory_.summary().front().version, 0u);
+}
+
+TEST_F(DirectoryTest, TheLastCompleteCopyIsNotEvicted) {
+  put(kA, 10);
+  tell(kB, 10, CopyState::kComplete);
+  out_ = {};
+  directory_.on_evict(now_, kB, {kId, 10}, out_);
+  EXPECT_TRUE(sent_to<EvictReply>(kB)->granted);
+  out_ = {};
+  directory_.on_evict(now_, kA, {kId, 10}, out_);
+  EXPECT_FALSE(sent_to<EvictReply>(kA)->granted);
+}
+
+TEST_F(DirectoryTest, DeletedStaysDeleted) {
+  put(kA, 10);
+  want(kB);
+  out_ = {};
+  directory_.on_delete(now_, kB, {99, kId}, out_);
+  EXPECT_TRUE(sent_to<DeleteReply>(kB)->existed);
+  EXPECT_TRUE(sent_to<Drop>(kA));
+  put(kA, 11);
+  EXPECT_EQ(sent_to<PutReply>(kA)->code, Code::kDeleted);
+  want(kB);
+  EXPECT_EQ(sent_to<WantFailed>(kB)->code, Code::kDeleted);
+  tell(kA, 10, CopyState::kComplete);  // somebody was away
+  EXPECT_EQ(sent_to<Drop>(kA)->reason, DropReason::kDeleted);
+}
+
+TEST_F(DirectoryTest, OfTwoCommittedVersionsTheLowerWinsAndItIsReported) {
+  put(kA, 10);
+  tell(kB, 9, CopyState::kComplete);
+  EXPECT_EQ(sent_to<Drop>(kA)->reason, DropReason::kConflict);
+  EXPECT_FALSE(out_.log.empty());
+  EXPECT_EQ(directory_.summary().front().version, 9u);
+}
+
+TEST_F(DirectoryTest, AnUnknownNameParksUntilEverybodyHasAnswered) {
+  ObjectId name = ObjectId::named("x");
+  put(kA, 10, true, name);
+  EXPECT_FALSE(sent_to<PutReply>(kA));
+  const auto to_a = sent_to<RecoverQuery>(kA);
+  const auto to_b = sent_to<RecoverQuery>(kB);
+  ASSERT_TRUE(to_a && to_b);
+  out_ = {};
+  directory_.on_recover_reply(now_, kA, {to_a->round, to_a->view, 0}, out_);
+  EXPECT_FALSE(sent_to<PutReply>(kA));
+  directory_.on_recover_reply(now_, kB, {to_b->round, to_b->view, 0}, out_);
+  EXPECT_EQ(sent_to<PutReply>(kA)->code, Code::kOk);
+}
+
+TEST_F(DirectoryTest, ARoundIsAskedAgainIfFactsWereLost) {
+  ObjectId name = ObjectId::named("x");
+  want(kA, false, WantMode::kFetch, name);
+  const auto query = sent_to<RecoverQuery>(kB);
+  out_ = {};
+  directory_.on_recover_reply(now_, kB, {query->round, query->view, 3}, out_);  // three were sent, none arrived
+  now_ = now_ + Duration::s(1);
+  directory_.tick(now_, out_);
+  EXPECT_TRUE(sent_to<RecoverQuery>(kB));
+}
+
+TEST_F(DirectoryTest, WhatAFullAnnouncementDoesNotRepeatIsGone) {
+  put(kA, 10);
+  tell(kB, 10, CopyState::kComplete);
+  Announce full;
+  full.full_begin = full.full_end = true;
+  directory_.on_announce(now_, kB, full, out_);
+  EXPECT_EQ(directory_.summary().front().holders.size(), 1u);
+}
+
+TEST_F(DirectoryTest, NothingIsKeptForADeadWaiter) {
+  want(kB);
+  live({kHome, kA});
+  EXPECT_EQ(directory_.size(), 0u);
+}
+
+}  // namespace
+}  // namespace hoplite
