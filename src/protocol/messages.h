@@ -125,10 +125,11 @@ struct Found {  // answer to WantMode::kNotify: it is committed
   std::uint64_t size = 0;
   template <typename A> void fields(A& a) { a(request, id, version, size); }
 };
-struct Waiting {  // nobody has put it; you will be told
+struct Waiting {  // nobody can give it to you now; you will be told
   std::uint64_t request = 0;
   ObjectId id;
-  template <typename A> void fields(A& a) { a(request, id); }
+  Version version = 0;  // that exists, or is being written; 0 = nobody has put it
+  template <typename A> void fields(A& a) { a(request, id, version); }
 };
 struct WantFailed {  // kLost or kDeleted
   std::uint64_t request = 0;

@@ -121,7 +121,6 @@ void Agent::Impl::on_timer(const Timer& timer) {
     case Kind::kWant:
       if (Record* r = find(timer.id)) {
         r->want_timer.reset();
-        r->avoid.clear();
         if (r->fetch == Fetch::kAsking) send_want(*r);
       }
       break;

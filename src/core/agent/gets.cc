@@ -165,8 +165,14 @@ void Agent::Impl::on(NodeRef from, const Waiting& m) {
   Record* r = find(m.id);
   if (r == nullptr || r->home != from) return;
   if (r->fetch == Fetch::kAsking && r->want_request == m.request) {
-    r->told_waiting = true;
-    timers_.set(r->want_timer, now_ + limits_.want_refresh, {Timer::Kind::kWant, m.id, 0, 0});
+    r->told_waiting = m.version == 0;
+    Copy* copy = current_copy(*r);
+    if (copy != nullptr && copy->state == CopyState::kGrowing && copy->version != m.version) detach(*r);
+    // It is there, but we refuse whoever has it: forgive them, after a while.
+    const bool picky = m.version != 0 && !r->avoid.empty();
+    r->avoid.clear();
+    const Duration pause = picky ? std::min(limits_.retry_backoff * 10, limits_.want_refresh) : limits_.want_refresh;
+    timers_.set(r->want_timer, now_ + pause, {Timer::Kind::kWant, m.id, 0, 0});
   } else if (r->notify_request == m.request) {
     timers_.set(r->notify_timer, now_ + limits_.want_refresh, {Timer::Kind::kNotify, m.id, 0, 0});
   }
@@ -258,13 +264,15 @@ void Agent::Impl::on(NodeRef from, const InlineObject& m) {
   Record* r = find(m.id);
   if (r != nullptr && r->home != from) return;
   Copy* copy = r == nullptr ? nullptr : current_copy(*r);
-  if (copy != nullptr && copy->version == m.version) {
+  // Bytes that are on their way by a pull are not worth replacing; a partial copy that lost its parent is.
+  const bool coming = copy != nullptr && (copy->state != CopyState::kGrowing || copy->pulls > 0);
+  if (copy != nullptr && copy->version == m.version && coming) {
     if (from.id != self().id) announce(*r);
     return;
   }
   const bool wanted = r != nullptr && !r->put && !r->gets.empty() && from.id != self().id &&
                       m.meta.size() <= limits_.max_meta_bytes;
-  if (wanted && copy != nullptr) detach(*r);  // a partial copy of another version
+  if (wanted && copy != nullptr) detach(*r);
   if (wanted) copy = table_.add(m.id, m.version, payload_bytes_, Alignment::kCacheLine);
   if (!wanted || copy == nullptr) {
     send(from, Withdraw{m.id, m.version});

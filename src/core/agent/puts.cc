@@ -1,4 +1,6 @@
 // Clients that write. A put is claimed at the id's home; for an id minted here that is this node, and costs no message.
+#include <algorithm>
+
 #include "base/coverage.h"
 #include "core/agent/impl.h"
 
@@ -123,7 +125,12 @@ ObjectId Agent::Impl::id_or_fresh(const ObjectId& id) {
 Code Agent::Impl::put_refused(const ObjectId& id) const {
   if (tombstones_.contains(id)) return Code::kDeleted;
   const Record* r = find(id);
-  return r != nullptr && (r->copy != 0 || r->put) ? Code::kExists : Code::kOk;
+  if (r == nullptr) return Code::kOk;
+  const Copy* copy = r->copy == 0 ? nullptr : table_.find(r->copy);
+  // Bytes without a source prove nothing: the home knows whether it still exists.
+  const bool stranded = copy != nullptr && copy->state == CopyState::kGrowing &&
+                        std::ranges::none_of(copy->slices, [](const SliceFetch& s) { return s.transfer != 0 || s.done; });
+  return r->put || (copy != nullptr && !stranded) ? Code::kExists : Code::kOk;
 }
 
 Copy* Agent::Impl::add_put_copy(const ObjectId& id, std::uint64_t size, std::string meta, Alignment alignment) {
@@ -140,6 +147,10 @@ Copy* Agent::Impl::add_put_copy(const ObjectId& id, std::uint64_t size, std::str
 void Agent::Impl::begin_put(Record& record, Copy& copy, ClientKey client) {
   // A home must not serve us what we are putting.
   if (record.fetch != Fetch::kIdle) stop_asking(record);
+  if (const Copy* stranded = current_copy(record)) {
+    send(record.home, Withdraw{record.id, stranded->version});
+    detach(record);
+  }
   record.copy = copy.key;
   record.put = PutState{};
   record.put->copy = copy.key;

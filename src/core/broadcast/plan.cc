@@ -79,6 +79,15 @@ void BroadcastPlan::complain(const std::vector<NodeId>& avoid) {
   }
 }
 
+bool BroadcastPlan::descends_from(NodeId node, NodeId ancestor) const {
+  // The plan may hold a cycle for a moment, when receivers changed parents on their own; hence the bound.
+  for (std::size_t steps = 0; !node.is_nil() && steps <= holders_.size(); ++steps) {
+    if (node == ancestor) return true;
+    node = parent_of(node);
+  }
+  return !node.is_nil();
+}
+
 std::optional<NodeId> BroadcastPlan::choose(Time now, const Receiver& receiver) {
   complain(receiver.avoid);
   Holder& self = holders_[receiver.node];
@@ -96,6 +105,7 @@ std::optional<NodeId> BroadcastPlan::choose(Time now, const Receiver& receiver) 
       const Holder& holder = holders_.at(node);
       if (!holder.root && finish >= own_finish) break;
       if (node == receiver.node || std::ranges::find(receiver.avoid, node) != receiver.avoid.end()) continue;
+      if (must_be_ahead && descends_from(node, receiver.node)) continue;
       const Time through = holder.root ? now : finish;
       const Time mine = std::max(through, now + transfer_time(missing, load)) + hop_;
       if (mine < best_finish) best = node, best_finish = mine;

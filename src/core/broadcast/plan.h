@@ -72,6 +72,7 @@ class BroadcastPlan {
   void list(NodeId node, Holder& holder);
   void unlist(NodeId node, const Holder& holder);
   void unlink(Holder& child);
+  bool descends_from(NodeId node, NodeId ancestor) const;
   void complain(const std::vector<NodeId>& avoid);
 
   std::uint64_t bytes_;

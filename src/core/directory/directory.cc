@@ -84,7 +84,7 @@ void Directory::node_died(Time now, NodeRef node, Output& out) {
 bool Directory::park_unless_settled(Time now, NodeRef from, const ObjectId& id, const Message& message, Output& out) {
   if (recovery_.settled(id)) return false;
   if (parked_.size() < kMaxParked) parked_[{from.id, id, message.index()}] = {from, message};
-  recovery_.demand(now);
+  recovery_.demand(now, true);
   tick(now, out);
   // With nobody to ask, the round ended at once and the request has been replayed.
   return true;
@@ -123,6 +123,8 @@ void Directory::replay_parked(Time now, Output& out) {
   auto parked = std::move(parked_);
   parked_.clear();
   for (auto& [key, request] : parked) {
+    // Its home may have moved on while it was parked; then its sender has asked there.
+    if (home_of(std::get<ObjectId>(key), alive_) != self_) continue;
     if (const auto* put = std::get_if<PutRequest>(&request.message)) {
       on_put(now, request.from, *put, out);
       serve(now, put->id, out);
@@ -210,14 +212,24 @@ void Directory::resolve(Time now, const ObjectId& id, Entry& entry, Output& out)
   }
 }
 
+// Exactly one complete copy is primary; there may be two when one that was given up came back.
 void Directory::ensure_primary(const ObjectId& id, Entry& entry, Output& out) {
   Holder* first_complete = nullptr;
+  Holder* primary = nullptr;
   for (auto& [node, holder] : entry.holders) {
     if (holder.state == CopyState::kWriting) return;  // the writer's copy will be it
     if (holder.state != CopyState::kComplete) continue;
-    if (holder.primary) return;
     if (first_complete == nullptr) first_complete = &holder;
+    if (!holder.primary) continue;
+    if (primary == nullptr) {
+      primary = &holder;
+    } else {
+      COVERAGE_MARK(second_primary_released);
+      holder.primary = false;
+      out.sends.push_back({holder.ref, Pin{id, entry.version, false}});
+    }
   }
+  if (primary != nullptr) return;
   CHECK(first_complete != nullptr, id.to_string());
   first_complete->primary = true;
   out.sends.push_back({first_complete->ref, Pin{id, entry.version, true}});
@@ -266,6 +278,7 @@ bool Directory::on_put(Time now, NodeRef from, const PutRequest& request, Output
   entry.committed = entry.committed || request.sealed;
   hold(request.id, entry, from, request.sealed ? CopyState::kComplete : CopyState::kWriting, true);
   if (entry.plan) entry.plan->add_root(now, from.id);
+  resolve(now, request.id, entry, out);
   reply(Code::kOk);
   return true;
 }
@@ -315,7 +328,7 @@ void Directory::on_want(Time now, NodeRef from, const Want& want, Output& out) {
   }
   entry.waiters[{from.id, want.mode}] = {from, want};
   by_node_[from.id].insert(want.id);
-  out.sends.push_back({from, Waiting{want.request, want.id}});
+  out.sends.push_back({from, Waiting{want.request, want.id, entry.lost ? 0 : entry.version}});
 }
 
 void Directory::on_unwant(NodeRef from, const Unwant& unwant) {
@@ -443,6 +456,7 @@ void Directory::take_fact(Time now, NodeRef from, const Fact& fact, Output& out)
       out.sends.push_back({from, Pin{fact.id, entry.version, true}});
     if (entry.plan && fact.state != CopyState::kGrowing) entry.plan->add_root(now, from.id);
   }
+  if (!recovery_.settled(fact.id)) recovery_.demand(now, false);
   resolve(now, fact.id, entry, out);
   serve_waiters(now, fact.id, entry, out);
   erase_if_empty(fact.id);
@@ -480,6 +494,11 @@ bool Directory::take_version(const ObjectId& id, Entry& entry, NodeRef from, con
 }
 
 void Directory::on_withdraw(Time now, NodeRef from, const Withdraw& withdraw, Output& out) {
+  const auto parked = parked_.find({from.id, withdraw.id, Message(PutRequest{}).index()});
+  if (parked != parked_.end() && std::get<PutRequest>(parked->second.message).version == withdraw.version) {
+    COVERAGE_MARK(parked_put_withdrawn);
+    parked_.erase(parked);
+  }
   const auto it = entries_.find(withdraw.id);
   if (it == entries_.end() || it->second.version != withdraw.version) return;
   unhold(withdraw.id, it->second, from.id);
@@ -492,7 +511,7 @@ void Directory::on_evict(Time now, NodeRef from, const EvictRequest& request, Ou
   bool granted = false;
   const auto it = entries_.find(request.id);
   if (!recovery_.settled(request.id)) {
-    recovery_.demand(now);
+    recovery_.demand(now, true);
     tick(now, out);
   } else if (it == entries_.end() || it->second.version != request.version) {
     granted = true;

@@ -37,15 +37,19 @@ bool Recovery::settled(const ObjectId& id) const {
   return std::ranges::none_of(died_since_, [&](NodeId dead) { return home_score(id, dead) > mine; });
 }
 
-void Recovery::demand(Time now) {
-  if (!running_) start(now);
+void Recovery::demand(Time now, bool urgent) {
+  // What is not urgent waits until the view has calmed down.
+  if (!running_) return start(urgent ? now : now + limits_.request_retry);
+  if (!urgent) return;
+  for (auto& [id, pending] : pending_)
+    if (pending.round == 0) pending.ask_at = std::min(pending.ask_at, now);
 }
 
-void Recovery::start(Time now) {
+void Recovery::start(Time ask_at) {
   running_ = true;
   pending_.clear();
   for (const NodeRef& node : alive_)
-    if (node.id != self_.id) pending_[node.id] = Pending{node, 0, 0, now};
+    if (node.id != self_.id) pending_[node.id] = Pending{node, 0, 0, ask_at};
 }
 
 void Recovery::count_facts(NodeRef from, std::uint64_t round, std::size_t facts) {

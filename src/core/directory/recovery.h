@@ -31,8 +31,8 @@ class Recovery {
 
   bool settled(const ObjectId& id) const;
   bool holding(Time now) const { return alive_.size() <= 1 && now < hold_until_; }
-  // Somebody needs an id that is not settled.
-  void demand(Time now);
+  // An id is not settled, and somebody waits for it (urgent) or facts about it have come.
+  void demand(Time now, bool urgent);
   bool running() const { return running_; }
 
   // Facts of `round` arrived from `from`.
@@ -51,7 +51,7 @@ class Recovery {
     Time ask_at;
   };
 
-  void start(Time now);
+  void start(Time ask_at);
 
   NodeRef self_;
   Limits limits_;

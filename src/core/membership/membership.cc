@@ -99,14 +99,11 @@ void Membership::send(NodeId to, Message message, Output& out) {
   out.sends.push_back({member.ref, member.address, std::move(message)});
 }
 
+// Ourselves first: the other side may not have heard of us, and could not answer.
 std::vector<MemberNews> Membership::hot_news() {
-  std::vector<MemberNews> news;
+  std::vector<MemberNews> news{self_news()};
   for (auto it = hot_.begin(); it != hot_.end() && news.size() < limits_.max_gossip_updates;) {
-    if (it->first == self_.id) {
-      news.push_back(self_news());
-    } else if (const Member* m = find(it->first)) {
-      news.push_back({m->ref, m->address, m->life});
-    }
+    if (const Member* m = find(it->first)) news.push_back({m->ref, m->address, m->life});
     it = --it->second == 0 ? hot_.erase(it) : std::next(it);
   }
   return news;
@@ -129,7 +126,7 @@ void Membership::spread(const std::vector<MemberNews>& fresh, NodeId heard_from,
 bool Membership::merge(Time now, const MemberNews& news, Output& out) {
   if (news.ref.id.is_nil()) return false;
   if (news.ref.id == self_.id) {
-    if (news.life == Life::kDead && news.ref.incarnation >= self_.incarnation) refute(news.ref.incarnation, out);
+    if (news.life == Life::kDead && news.ref.incarnation >= self_.incarnation && !leaving_) refute(news.ref.incarnation, out);
     return false;
   }
   Member* known = find(news.ref.id);
@@ -252,7 +249,7 @@ void Membership::ask_others(Time now, Member& member, Output& out) {
   for (std::uint32_t i = 0; i < limits_.indirect_probes; ++i) {
     const NodeRef helper = random_member(member.ref.id);
     if (!helper.id.is_nil() && asked.insert(helper.id).second)
-      send(helper.id, PingRequest{member.probe_seq, member.ref, {}}, out);
+      send(helper.id, PingRequest{member.probe_seq, member.ref, {self_news()}}, out);
   }
 }
 
@@ -344,6 +341,7 @@ void Membership::tick(Time now, Output& out) {
 }
 
 void Membership::leave(Output& out) {
+  leaving_ = true;
   const MemberNews farewell{self_, address_, Life::kDead};
   for (NodeId id : alive_) send(id, News{{farewell}}, out);
 }

@@ -132,6 +132,7 @@ class Membership {
   std::set<NodeId> probing_;
   std::uint64_t next_seq_ = 1;
   std::size_t next_door_ = 0;
+  bool leaving_ = false;  // then a verdict on us is what we asked for
   Time next_ping_, next_gossip_, next_sync_, next_knock_;
 };
 

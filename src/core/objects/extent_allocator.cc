@@ -36,7 +36,7 @@ std::optional<Extent> ExtentAllocator::allocate(std::uint64_t size, Alignment al
     return Extent{};
   }
   if (!fits(size)) return std::nullopt;
-  const bool in_run = alignment == Alignment::kCacheLine && size <= small_bytes_;
+  const bool in_run = belongs_in_run(size, alignment);
   const std::uint64_t bytes = round_up(size, in_run ? kLineBytes : kPageBytes);
   const std::optional<std::uint64_t> offset = in_run ? take_lines(bytes) : take_pages(bytes);
   if (!offset) return std::nullopt;
@@ -44,6 +44,13 @@ std::optional<Extent> ExtentAllocator::allocate(std::uint64_t size, Alignment al
   const bool fresh = sizes_.emplace(*offset, size).second;
   CHECK(fresh, "handed out twice:", *offset, size);
   return Extent{*offset, size};
+}
+
+bool ExtentAllocator::can_allocate(std::uint64_t size, Alignment alignment) const {
+  if (size == 0) return true;
+  if (!fits(size)) return false;
+  const bool in_run = belongs_in_run(size, alignment) && round_up(size, kLineBytes) <= lines_.largest();
+  return in_run || round_up(size, kPageBytes) <= pages_.largest();
 }
 
 void ExtentAllocator::free(Extent extent) {
@@ -65,6 +72,10 @@ void ExtentAllocator::free(Extent extent) {
 }
 
 std::uint64_t ExtentAllocator::largest_free() const { return std::max(pages_.largest(), lines_.largest()); }
+
+bool ExtentAllocator::belongs_in_run(std::uint64_t size, Alignment alignment) const {
+  return alignment == Alignment::kCacheLine && size <= small_bytes_;
+}
 
 std::optional<std::uint64_t> ExtentAllocator::take_pages(std::uint64_t bytes) {
   const bool big = bytes >= big_bytes_;

@@ -37,6 +37,9 @@ class ExtentAllocator {
   // nullopt: no free range is large enough now. An extent of 0 bytes costs nothing and is always granted. O(log n).
   std::optional<Extent> allocate(std::uint64_t size, Alignment alignment);
 
+  // Whether allocate() would grant this now.
+  bool can_allocate(std::uint64_t size, Alignment alignment) const;
+
   // `extent` must be one that allocate() returned and that was not freed since. O(log n).
   void free(Extent extent);
 
@@ -56,6 +59,7 @@ class ExtentAllocator {
   std::size_t free_ranges() const { return pages_.count() + lines_.count(); }
 
  private:
+  bool belongs_in_run(std::uint64_t size, Alignment alignment) const;
   std::optional<std::uint64_t> take_pages(std::uint64_t bytes);
   std::optional<std::uint64_t> take_lines(std::uint64_t bytes);
   std::optional<Extent> add_run(std::uint64_t at_least);

@@ -18,6 +18,13 @@ namespace {
 constexpr std::uint64_t kLine = ExtentAllocator::kLineBytes;
 constexpr std::uint64_t kPage = ExtentAllocator::kPageBytes;
 
+// Of the long random runs: all of it where it takes seconds, a part where each step is watched.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr int kShare = 10;
+#else
+constexpr int kShare = 1;
+#endif
+
 // Which lines of the arena are taken: one byte each, searched from end to end.
 class SlowModel {
  public:
@@ -200,7 +207,7 @@ class ExtentAllocatorModelTest : public testing::TestWithParam<std::uint64_t> {}
 TEST_P(ExtentAllocatorModelTest, AgreesWithTheSlowModel) {
   constexpr std::uint64_t kCapacity = 4 * kMiB;
   constexpr std::uint64_t kRunBytes = 16 * kKiB;  // of an arena of this size
-  constexpr int kOperations = 400'000;
+  constexpr int kOperations = 400'000 / kShare;
   struct Live {
     Extent extent;
     std::uint64_t reserved;
@@ -217,7 +224,9 @@ TEST_P(ExtentAllocatorModelTest, AgreesWithTheSlowModel) {
           random.chance(0.7) ? log_uniform(random, 1, 8 * kKiB) : log_uniform(random, 1, 512 * kKiB);
       const Alignment alignment = any_alignment(random);
       const std::uint64_t used_before = allocator.used();
+      const bool expected = allocator.can_allocate(size, alignment);
       const std::optional<Extent> extent = allocator.allocate(size, alignment);
+      ASSERT_EQ(extent.has_value(), expected);
       if (!extent) {
         // A run with free lines may lie at either end of what the model sees as free.
         ASSERT_LT(model.longest_free_pages(), round_up(size, kPage) + 2 * kRunBytes);
@@ -281,7 +290,7 @@ TEST(ExtentAllocatorFragmentationTest, HalfEmptyNeverRefuses) {
   constexpr double kHalfAndTheLargestRequest = 0.5 + 1.0 / 16;
   for (std::uint64_t seed = 1; seed <= 4; ++seed) {
     Churn churn(1 * kGiB, seed);
-    for (int i = 0; i < 250'000; ++i) {
+    for (int i = 0; i < 250'000 / kShare; ++i) {
       ASSERT_TRUE(churn.step(kHalfAndTheLargestRequest)) << "at fill " << churn.fill() << ", seed " << seed;
     }
     churn.free_all();
@@ -294,7 +303,7 @@ TEST(ExtentAllocatorFragmentationTest, RefusalsStayRareAboveHalf) {
   double lowest_fill = 1;
   for (std::uint64_t seed = 1; seed <= 4; ++seed) {
     Churn churn(1 * kGiB, seed);
-    for (int i = 0; i < 100'000; ++i) {
+    for (int i = 0; i < 100'000 / kShare; ++i) {
       if (churn.step(0.65)) continue;
       ++refused;
       lowest_fill = std::min(lowest_fill, churn.fill());
