@@ -87,18 +87,23 @@ struct PutReply {  // kOk, kExists or kDeleted
 enum class WantMode : std::uint8_t { kFetch, kNotify };
 constexpr WantMode last_enumerator(WantMode) { return WantMode::kNotify; }
 
+// A slice that needs a parent.
+struct SliceWant {
+  std::uint32_t slice = 0;
+  std::uint64_t have_bytes = 0;  // of the slice, from its front
+  bool has_children = false;     // then the new parent must be strictly ahead of have_bytes
+  template <typename A> void fields(A& a) { a(slice, have_bytes, has_children); }
+};
+
 struct Want {
   std::uint64_t request = 0;
   ObjectId id;
   WantMode mode = WantMode::kFetch;
   bool wait_if_lost = false;
   Version have_version = 0;       // a partial copy to go on with, 0 = none
-  std::uint64_t have_bytes = 0;   // its lowest watermark
-  bool has_children = false;      // then the new parent must be strictly ahead of have_bytes
+  std::vector<SliceWant> slices;  // what it lacks a parent for
   std::vector<NodeId> avoid;      // parents that refused or fell silent
-  template <typename A> void fields(A& a) {
-    a(request, id, mode, wait_if_lost, have_version, have_bytes, has_children, avoid);
-  }
+  template <typename A> void fields(A& a) { a(request, id, mode, wait_if_lost, have_version, slices, avoid); }
 };
 struct Assign {  // "pull it from `parent`"
   std::uint64_t request = 0;
@@ -108,7 +113,7 @@ struct Assign {  // "pull it from `parent`"
   std::string meta;
   bool committed = false;
   std::uint32_t slices = 1;
-  std::vector<NodeRef> parents;  // one for each slice
+  std::vector<NodeRef> parents;  // one for each slice; nil: not asked for, or nobody can serve it now
   template <typename A> void fields(A& a) { a(request, id, version, size, meta, committed, slices, parents); }
 };
 struct InlineObject {  // payload: the bytes. The receiver counts as a holder from now on.

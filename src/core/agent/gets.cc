@@ -137,10 +137,11 @@ void Agent::Impl::send_want(Record& record) {
   want.avoid = record.avoid;
   if (const Copy* copy = current_copy(record)) {
     want.have_version = copy->version;
-    want.have_bytes = copy->extent.size;
-    for (const SliceFetch& slice : copy->slices)
-      if (!slice.done) want.have_bytes = std::min(want.have_bytes, slice.watermark - slice.begin);
-    want.has_children = has_children(*copy);
+    for (std::uint32_t i = 0; i < copy->slices.size(); ++i) {
+      const SliceFetch& slice = copy->slices[i];
+      if (!slice.done && slice.transfer == 0)
+        want.slices.push_back({i, slice.watermark - slice.begin, has_children(*copy, i)});
+    }
   }
   timers_.set(record.want_timer, now_ + limits_.request_retry, {Timer::Kind::kWant, record.id, 0, 0});
   send(record.home, std::move(want));
@@ -255,8 +256,10 @@ void Agent::Impl::on(NodeRef from, const Assign& m) {
   timers_.cancel(r->want_timer);
   r->fetch = Fetch::kPulling;
   r->told_lost = false;
-  for (std::uint32_t i = 0; i < m.slices; ++i)
-    if (copy->slices[i].transfer == 0 && !copy->slices[i].done) start_pull(*r, *copy, i, m.parents[i]);
+  for (std::uint32_t i = 0; i < m.slices; ++i) {
+    if (copy->slices[i].transfer != 0 || copy->slices[i].done) continue;
+    if (m.parents[i].id.is_nil() || !start_pull(*r, *copy, i, m.parents[i])) want_later(*r, limits_.retry_backoff * 2);
+  }
   fulfil_gets(*r);  // those who follow
 }
 

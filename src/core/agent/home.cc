@@ -20,12 +20,15 @@ class SlicePlanner final : public ParentPlanner {
     for (BroadcastPlan& plan : plans_) plan.add_root(now, node);
   }
   std::vector<NodeId> choose(Time now, NodeId receiver, const Want& want) override {
-    std::vector<NodeId> parents;
-    for (BroadcastPlan& plan : plans_) {
-      const auto parent = plan.choose(now, {receiver, want.have_bytes, want.has_children, want.avoid});
-      if (!parent) return {};
-      parents.push_back(*parent);
-    }
+    std::vector<NodeId> parents(plans_.size());
+    const auto ask = [&](const SliceWant& slice) {
+      if (slice.slice >= plans_.size()) return;
+      const auto parent = plans_[slice.slice].choose(now, {receiver, slice.have_bytes, slice.has_children, want.avoid});
+      if (parent) parents[slice.slice] = *parent;
+    };
+    for (const SliceWant& slice : want.slices) ask(slice);
+    if (want.slices.empty())
+      for (std::uint32_t i = 0; i < plans_.size(); ++i) ask({i, 0, false});
     return parents;
   }
   void remove(NodeId node) override {

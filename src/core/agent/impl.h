@@ -139,7 +139,7 @@ class Agent::Impl final : private Directory::Host {
   std::string waiting_for(const Record& record) const;
 
   // --- pulls.cc
-  void start_pull(Record& record, Copy& copy, std::uint32_t slice, NodeRef parent);
+  bool start_pull(Record& record, Copy& copy, std::uint32_t slice, NodeRef parent);
   void complete_fetch(Record& record, Copy& copy);
   void consider_pull(const ParkedPull& asked);
   void reconsider_parked(CopyKey copy);
@@ -147,6 +147,7 @@ class Agent::Impl final : private Directory::Host {
   void accept_pull(Copy& copy, const ParkedPull& asked);
   void open_in_data_plane(Copy& copy);
   bool has_children(const Copy& copy) const;
+  bool has_children(const Copy& copy, std::uint32_t slice) const;
   std::uint64_t front_bytes(const Copy& copy) const;
 
   // --- room.cc

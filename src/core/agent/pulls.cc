@@ -26,6 +26,13 @@ bool Agent::Impl::has_children(const Copy& copy) const {
   return copy.serves > 0 || parked_pulls_.contains(copy.key);
 }
 
+bool Agent::Impl::has_children(const Copy& copy, std::uint32_t slice) const {
+  if (slice < copy.slices.size() && copy.slices[slice].children > 0) return true;
+  const auto parked = parked_pulls_.find(copy.key);
+  return parked != parked_pulls_.end() &&
+         std::ranges::any_of(parked->second, [&](const ParkedPull& p) { return p.pull.slice == slice; });
+}
+
 // Valid bytes from the front of the object.
 std::uint64_t Agent::Impl::front_bytes(const Copy& copy) const {
   if (copy.state == CopyState::kComplete) return copy.extent.size;
@@ -41,21 +48,23 @@ std::uint64_t Agent::Impl::front_bytes(const Copy& copy) const {
 
 // --- as a child ----------------------------------------------------------------------------------------------------------
 
-void Agent::Impl::start_pull(Record& record, Copy& copy, std::uint32_t slice, NodeRef parent) {
+// False: there is no way to this parent.
+bool Agent::Impl::start_pull(Record& record, Copy& copy, std::uint32_t slice, NodeRef parent) {
   SliceFetch& fetch = copy.slices[slice];
   fetch.parent = parent;
   const Address* address = membership_.address_of(parent.id);
   if (address == nullptr || parent.id == self().id || copy.closing) {
     record.avoid.push_back(parent.id);
-    return want_later(record, limits_.retry_backoff);
+    return false;
   }
   fetch.transfer = next_transfer_++;
   fetch.attached = false;
   pulls_[fetch.transfer] = {copy.key, slice};
   ++copy.pulls;
   membership_.touch(now_, parent.id);
-  PullRequest pull{fetch.transfer, copy.id, copy.version, slice, copy.slice_count(), fetch.watermark, has_children(copy), 1, 0};
+  PullRequest pull{fetch.transfer, copy.id, copy.version, slice, copy.slice_count(), fetch.watermark, has_children(copy, slice), 1, 0};
   emit(effect::StartPull{parent, *address, copy.key, std::move(pull)});
+  return true;
 }
 
 void Agent::Impl::on(const event::PullAccepted& e) {
@@ -136,7 +145,7 @@ void Agent::Impl::consider_pull(const ParkedPull& asked) {
   Record* r = find(pull.id);
   Copy* copy = r == nullptr ? nullptr : current_copy(*r);
   if (copy == nullptr || copy->version != pull.version || copy->closing || pull.slices == 0 ||
-      pull.slices > limits_.max_slices || pull.slice >= pull.slices || copy->serves >= 2 * limits_.max_children) {
+      pull.slices > limits_.max_slices || pull.slice >= pull.slices || copy->serves >= 2 * limits_.max_children * pull.slices) {
     COVERAGE_MARK(pull_refused_no_such_copy);
     return refuse();
   }
@@ -167,6 +176,7 @@ void Agent::Impl::accept_pull(Copy& copy, const ParkedPull& asked) {
   const ServeId serve = next_serve_++;
   serves_[serve] = {copy.key, asked.pull.slice, asked.peer};
   ++copy.serves;
+  if (asked.pull.slice < copy.slices.size()) ++copy.slices[asked.pull.slice].children;
   table_.touch(copy);
   emit(effect::AcceptPull{asked.channel, serve, copy.key, asked.pull});
 }
@@ -191,10 +201,11 @@ void Agent::Impl::refuse_parked(CopyKey copy) {
 void Agent::Impl::on(const event::ServeEnded& e) {
   const auto it = serves_.find(e.serve);
   if (it == serves_.end()) return;
-  const CopyKey key = it->second.copy;
+  const auto [key, slice, child] = it->second;
   serves_.erase(it);
   Copy& copy = *table_.find(key);
   --copy.serves;
+  if (slice < copy.slices.size() && copy.slices[slice].children > 0) --copy.slices[slice].children;
   if (!copy.current) {
     collect(key);
   } else if (copy.state == CopyState::kGrowing) {

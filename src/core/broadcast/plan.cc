@@ -11,7 +11,8 @@ BroadcastPlan::BroadcastPlan(const Options& options)
       max_load_(options.max_children),
       by_load_(options.max_children + 1) {}
 
-// The load that one more child would make, as an index into by_load_. A holder with max_children is not listed.
+// The load that one more child would make, as an index into by_load_. The last class is for those who have enough children
+// and for suspects: better than nobody.
 std::uint32_t BroadcastPlan::load_class(const Holder& holder) const {
   if (holder.suspect) return max_load_;
   std::uint64_t load = holder.children;
@@ -24,7 +25,7 @@ Duration BroadcastPlan::transfer_time(std::uint64_t bytes, std::uint32_t load) c
 }
 
 void BroadcastPlan::list(NodeId node, Holder& holder) {
-  if (offered(holder) && holder.children < max_load_) by_load_[load_class(holder)].insert({holder.finish, node});
+  if (offered(holder)) by_load_[load_class(holder)].insert({holder.finish, node});
 }
 
 void BroadcastPlan::unlist(NodeId node, const Holder& holder) {

@@ -378,14 +378,11 @@ bool Directory::assign(Time now, const ObjectId& id, Entry& entry, const Waiter&
       if (holder.state != CopyState::kGrowing) entry.plan->add_root(now, node);
   }
   Want request = waiter.want;
-  if (request.have_version != entry.version) {
-    request.have_bytes = 0;
-    request.has_children = false;
-  }
+  if (request.have_version != entry.version) request.slices.clear();
   const std::vector<NodeId> parents = entry.plan->choose(now, waiter.ref.id, request);
-  if (parents.empty()) return false;
+  if (std::ranges::all_of(parents, &NodeId::is_nil)) return false;
   Assign answer{waiter.want.request, id, entry.version, entry.size, entry.meta, entry.committed, entry.slices, {}};
-  for (NodeId parent : parents) answer.parents.push_back(entry.holders.at(parent).ref);
+  for (NodeId parent : parents) answer.parents.push_back(parent.is_nil() ? NodeRef{} : entry.holders.at(parent).ref);
   hold(id, entry, waiter.ref, CopyState::kGrowing, false);
   out.sends.push_back({waiter.ref, std::move(answer)});
   return true;

@@ -34,7 +34,7 @@ class ParentPlanner {
  public:
   virtual ~ParentPlanner() = default;
   virtual void add_root(Time now, NodeId node) = 0;
-  // One parent for each slice, or none at all.
+  // One parent for each slice that `want` asks for (all, if it names none), nil where there is none.
   virtual std::vector<NodeId> choose(Time now, NodeId receiver, const Want& want) = 0;
   virtual void remove(NodeId node) = 0;
   // `receiver` got the object at this pace.

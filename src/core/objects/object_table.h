@@ -27,7 +27,7 @@ struct SliceFetch {
   std::uint64_t begin = 0;
   std::uint64_t watermark = 0;  // when no pull is under way: how far it is, absolute
   std::uint64_t end = 0;
-  std::uint32_t children = 0;   // pulls of peers, accepted or parked
+  std::uint32_t children = 0;   // accepted pulls of peers
 };
 
 struct Copy {

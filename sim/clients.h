@@ -1,0 +1,79 @@
+// Simulated client processes: they ask, write into the arena, hold views, and keep the ledger.
+#pragma once
+
+#include <vector>
+
+#include "sim/judge.h"
+#include "sim/ledger.h"
+#include "sim/world.h"
+
+namespace hoplite::sim {
+
+struct GetSpec {
+  std::int64_t timeout_ns = kNoTimeout;
+  bool wait_if_lost = false;
+  bool follow = false;
+};
+
+class Clients final : public WorldObserver {
+ public:
+  Clients(World& world, Ledger& ledger, Judge& judge) : world_(world), ledger_(ledger), judge_(judge) {
+    world_.observe(this);
+  }
+
+  // --- a client's life
+  ClientKey attach(NodeIndex node);
+  void kill(ClientKey client);
+  // Ids that the client mints itself; its node is their home.
+  ObjectId new_id(ClientKey client);
+
+  // --- requests; `client` must be attached
+  RequestNumber put(ClientKey client, ObjectId id, std::uint64_t size, std::int64_t timeout_ns);
+  RequestNumber create(ClientKey client, ObjectId id, std::uint64_t size, std::int64_t timeout_ns);
+  RequestNumber get(ClientKey client, ObjectId id, const GetSpec& spec);
+  RequestNumber wait(ClientKey client, std::vector<ObjectId> ids, std::uint32_t count, std::int64_t timeout_ns);
+  RequestNumber remove(ClientKey client, ObjectId id, std::int64_t timeout_ns);
+  void cancel(RequestNumber request);
+  // Of what `create` has opened: false if it is not there (yet, or any more).
+  bool write(RequestNumber create, std::uint64_t up_to);
+  RequestNumber seal(RequestNumber create, std::int64_t timeout_ns);  // 0 if it is not there
+  bool abort(RequestNumber create);
+  void release(HeldNumber held);
+
+  const std::vector<ClientKey>& attached() const { return attached_; }
+  std::vector<ClientKey> attached_to(NodeIndex node) const;
+
+  void on_reply(ClientKey client, std::uint64_t request, const client::Reply& reply) override;
+  void on_transfer(const Bulk::Transfer& transfer) override { judge_.transfer_began(transfer); }
+  void on_leave(NodeIndex node) override { judge_.copies_go(node); }
+  void on_death(NodeIndex node) override;
+  void on_rename(NodeIndex node, NodeRef before) override { judge_.renamed(node, before); }
+
+ private:
+  RequestNumber note(Ask kind, ClientKey client, ObjectId id, std::int64_t timeout_ns);
+  PutNumber note_put(ClientKey client, ObjectId id, std::uint64_t size);
+  void name_put(PutNumber put, ObjectId id);
+  void orphan(ClientKey client);
+  void end(RequestNumber number, Code code, const std::string& message);
+
+  void replied(RequestNumber number, const client::Failed& failed);
+  void replied(RequestNumber number, const client::PutDone& done);
+  void replied(RequestNumber number, const client::UseCreate& use);
+  void replied(RequestNumber number, const client::Created& created);
+  void replied(RequestNumber number, const client::View& view);
+  void replied(RequestNumber number, const client::Opened& opened);
+  void replied(RequestNumber number, const client::Grown& grown);
+  void replied(RequestNumber number, const client::Reset& reset);
+  void replied(RequestNumber number, const client::WaitDone& done);
+  void replied(RequestNumber number, const client::Removed& removed);
+  template <typename Other>
+  void replied(RequestNumber number, const Other&);
+
+  World& world_;
+  Ledger& ledger_;
+  Judge& judge_;
+  std::vector<ClientKey> attached_;
+  std::map<ClientKey, std::uint32_t> minted_;
+};
+
+}  // namespace hoplite::sim

@@ -1,0 +1,117 @@
+#include "sim/draw.h"
+
+#include <algorithm>
+#include <cmath>
+#include <initializer_list>
+
+namespace hoplite::sim {
+namespace {
+
+template <typename T>
+T one_of(Random& random, std::initializer_list<T> choices) {
+  return choices.begin()[random.below(choices.size())];
+}
+
+// Between low and high, each order of magnitude as likely as another.
+double log_uniform(Random& random, double low, double high) {
+  return low * std::pow(high / low, random.uniform());
+}
+
+Duration scaled(Duration beat, Random& random, double low, double high) {
+  return Duration::from_seconds(beat.seconds() * log_uniform(random, low, high));
+}
+
+std::uint32_t draw_nodes(Random& random) {
+  // Most bugs need two to four nodes, and small runs are quick; but some need many.
+  if (random.chance(0.05)) return 1;
+  if (random.chance(0.75)) return static_cast<std::uint32_t>(random.between(2, 4));
+  return static_cast<std::uint32_t>(random.between(5, 12));
+}
+
+void draw_paces(RunPlan& plan, Random& random) {
+  Limits& limits = plan.limits;
+  const Duration beat = plan.beat;
+  limits.ping_every = beat;
+  limits.ping_timeout = scaled(beat, random, 1, 2);
+  limits.indirect_timeout = scaled(beat, random, 1, 2.5);
+  limits.gossip_every = scaled(beat, random, 2, 5);
+  limits.sync_every = scaled(beat, random, 8, 25);
+  limits.rejoin_every = scaled(beat, random, 4, 10);
+  limits.want_refresh = scaled(beat, random, 4, 16);
+  limits.request_retry = scaled(beat, random, 2, 6);
+  limits.stall_after = scaled(beat, random, 0.5, 2);
+  limits.starved_every = limits.stall_after / 5;
+  limits.retry_backoff = scaled(beat, random, 0.02, 0.3);
+  limits.hop_latency = scaled(beat, random, 0.0005, 0.05);
+  plan.network.dial_timeout = plan.bulk.dial_timeout = scaled(beat, random, 2, 5);
+  plan.network.retransmit = plan.bulk.retransmit = scaled(beat, random, 0.1, 2);
+  plan.bulk.stall_after = limits.stall_after;
+  plan.bulk.starved_every = limits.starved_every;
+}
+
+void draw_bounds(RunPlan& plan, Random& random) {
+  Limits& limits = plan.limits;
+  limits.inline_bytes = one_of<std::uint64_t>(random, {0, 16, 64, 256, 1024, 4096});
+  limits.facts_per_message = one_of<std::uint32_t>(random, {1, 2, 3, 8, 512});
+  limits.slice_bytes = one_of<std::uint64_t>(random, {0, 0, 64, 200, 1000, 4096});
+  limits.max_slices = one_of<std::uint32_t>(random, {1, 2, 3, 8});
+  limits.max_children = one_of<std::uint32_t>(random, {1, 2, 3, 16});
+  limits.indirect_probes = one_of<std::uint32_t>(random, {1, 2, 3});
+  limits.gossip_fanout = one_of<std::uint32_t>(random, {1, 2, 3});
+  limits.gossip_repeats = one_of<std::uint32_t>(random, {1, 2, 4});
+  limits.max_gossip_updates = one_of<std::uint32_t>(random, {2, 8, 64});
+  limits.max_tombstones = 10'000;
+}
+
+void draw_network(RunPlan& plan, Random& random) {
+  plan.link.latency = scaled(plan.beat, random, 0.0005, 0.02);
+  plan.link.jitter = random.chance(0.5) ? Duration{} : scaled(plan.link.latency, random, 0.1, 3);
+  // The largest object takes between nothing and two beats alone on a link.
+  const double seconds = plan.beat.seconds() * log_uniform(random, 0.001, 2);
+  plan.link.up = plan.link.down = static_cast<double>(plan.max_size) / seconds;
+  if (random.chance(0.3)) plan.link.down *= log_uniform(random, 0.3, 3);
+  plan.limits.default_rate = static_cast<std::uint64_t>(plan.link.up * log_uniform(random, 0.1, 10)) + 1;
+  plan.bulk.piece_bytes = std::max<std::uint64_t>(plan.max_size / random.between(4, 24), 16);
+  plan.bulk.uneven_pieces = random.chance(0.3);
+  plan.bulk.window_bytes = plan.bulk.piece_bytes * random.between(1, 8);
+  plan.bulk.post_delay = random.chance(0.3) ? Duration{} : scaled(plan.beat, random, 0.0002, 0.02);
+  plan.client_delay = random.chance(0.3) ? Duration{} : scaled(plan.beat, random, 0.0002, 0.01);
+}
+
+}  // namespace
+
+RunPlan draw_plan(std::uint64_t seed, std::optional<std::uint32_t> nodes) {
+  Random random(mix64(seed) ^ 0x706c616eULL);  // a stream of its own: drawing more does not change the run's other choices
+  RunPlan plan;
+  plan.nodes = nodes ? *nodes : draw_nodes(random);
+  plan.hazard = random.chance(0.2) ? Hazard::kNone : random.chance(0.4) ? Hazard::kDeaths : Hazard::kAll;
+  plan.beat = Duration::from_seconds(log_uniform(random, 0.02, 0.5));
+  plan.tight = random.chance(0.25);
+  plan.max_size = one_of<std::uint64_t>(random, {300, 2000, 6000, 16000});
+  plan.capacity = plan.tight ? round_up(plan.max_size, 4096) * random.between(2, 6) : 384 * kKiB;
+  draw_paces(plan, random);
+  draw_bounds(plan, random);
+  draw_network(plan, random);
+  plan.names = static_cast<std::uint32_t>(random.between(1, 6));
+  plan.operations = static_cast<std::uint32_t>(log_uniform(random, 5, 120));
+  plan.safety = scaled(plan.beat, random, 3, 60);
+  if (plan.hazard != Hazard::kNone) plan.faults = static_cast<std::uint32_t>(log_uniform(random, 1, 12));
+  plan.warm_up = random.chance(0.6);
+  plan.few_seeds = plan.warm_up && random.chance(0.3);
+  const Limits& limits = plan.limits;
+  plan.patience = (limits.sync_every + limits.rejoin_every + limits.want_refresh + limits.request_retry +
+                   limits.ping_timeout + limits.indirect_timeout + plan.network.dial_timeout) * 10 +
+                  plan.beat * 4 * plan.nodes;
+  return plan;
+}
+
+std::string RunPlan::summary() const {
+  static constexpr const char* kHazards[] = {"no faults", "deaths", "deaths, pauses and partitions"};
+  return std::to_string(nodes) + " nodes, " + kHazards[static_cast<int>(hazard)] + ", " + std::to_string(operations) +
+         " operations in " + format_duration(safety) + ", beat " + format_duration(beat) + ", latency " +
+         format_duration(link.latency) + ", " + format_rate(link.up) + ", stores of " + format_size(capacity) +
+         ", objects up to " + format_size(max_size) + ", inline up to " + format_size(limits.inline_bytes) +
+         ", slices of " + format_size(limits.slice_bytes);
+}
+
+}  // namespace hoplite::sim

@@ -1,0 +1,278 @@
+#include "sim/judge.h"
+
+#include <algorithm>
+
+namespace hoplite::sim {
+
+void Judge::disturbed(bool on) {
+  disturbances_ += on ? 1 : -1;
+  last_disturbance_ = world_.now();
+}
+
+void Judge::settled() {
+  options_.settle = Duration{};
+  if (last_disturbance_) last_disturbance_ = world_.now();
+}
+
+bool Judge::calm_since(Time since) const {
+  if (disturbances_ > 0) return false;
+  return !last_disturbance_ || *last_disturbance_ + options_.settle < since;
+}
+
+std::string Judge::describe(RequestNumber number) const {
+  static constexpr const char* kVerbs[] = {"put", "create", "seal", "get", "wait", "remove"};
+  const RequestRecord& request = ledger_.requests[number];
+  std::string text = std::string(kVerbs[static_cast<int>(request.kind)]) + " " + std::to_string(number);
+  if (!request.id.is_nil()) text += " of " + object(request.id);
+  return text + " on " + node_name(request.node);
+}
+
+// --- bytes
+
+bool Judge::bytes_match(const Held& held, PutNumber put) const {
+  const ByteSpan arena = world_.arena(held.node);
+  if (arena.empty() && held.size > 0) return true;  // this run carries no bytes
+  if (held.offset + held.size > arena.size()) return false;
+  return contents_match(put, arena.subspan(held.offset, held.shown));
+}
+
+// The puts that these bytes may be of; at first all of the id with this size.
+void Judge::narrow(Held& held) {
+  const auto object_it = ledger_.objects.find(held.id);
+  if (held.candidates.empty() && object_it != ledger_.objects.end())
+    for (const PutNumber put : object_it->second.puts)
+      if (ledger_.puts[put].size == held.size) held.candidates.push_back(put);
+  std::erase_if(held.candidates, [&](PutNumber put) { return !bytes_match(held, put); });
+  if (held.candidates.empty())
+    return world_.violate("bytes-of-one-put", object(held.id) + " on " + node_name(held.node) + ": the first " +
+                                                  std::to_string(held.shown) + " of " + std::to_string(held.size) +
+                                                  " B are those of no put");
+  if (held.shown < 8 || held.candidates.size() > 1) return;  // too few bytes to tell puts apart
+  const auto [known, fresh] = object_it->second.versions.try_emplace(held.version, held.candidates.front());
+  if (!fresh && known->second != held.candidates.front())
+    world_.violate("versions-never-mix", object(held.id) + ": version " + hex64(held.version) + " was put " +
+                                             std::to_string(known->second) + " and is now put " +
+                                             std::to_string(held.candidates.front()));
+}
+
+void Judge::growth_shown(Held& held) { narrow(held); }
+
+void Judge::look_again(const Held& held) {
+  for (const PutNumber put : held.candidates)
+    if (bytes_match(held, put)) return;
+  world_.violate("views-never-change", object(held.id) + " on " + node_name(held.node) + ", copy " +
+                                           std::to_string(held.copy) + ": held bytes have changed");
+}
+
+std::optional<PutNumber> Judge::view_shown(RequestNumber number, Held& held) {
+  const RequestRecord& request = ledger_.requests[number];
+  narrow(held);
+  if (world_.violation()) return std::nullopt;
+  // Of several candidates (objects of a few bytes) one that explains it is enough.
+  std::vector<PutNumber> final_ones;
+  for (const PutNumber put : held.candidates)
+    if (ledger_.puts[put].sealed <= world_.now() && !ledger_.puts[put].refused) final_ones.push_back(put);
+  if (final_ones.empty()) {
+    if (calm_since(ledger_.puts[held.candidates.front()].began))
+      world_.violate("committed-only", describe(number) + " returned put " + std::to_string(held.candidates.front()) +
+                                           ", which was never sealed or was refused");
+    return held.candidates.front();
+  }
+  if (final_ones.size() == 1) {
+    check_deletes(request, final_ones.front());
+    check_superseded(request, final_ones.front());
+  }
+  return final_ones.front();
+}
+
+void Judge::check_deletes(const RequestRecord& request, PutNumber put) {
+  const PutRecord& record = ledger_.puts[put];
+  for (const RemoveRecord& remove : ledger_.about(request.id).removes)
+    if (record.done < remove.asked && remove.done < request.asked && calm_since(remove.asked))
+      world_.violate("deleted-stays-deleted", "put " + std::to_string(put) + " of " + object(request.id) +
+                                                  " was read on " + node_name(request.node) + " after its delete");
+}
+
+// The get was asked after another put had been confirmed, and nothing has been lost or deleted since.
+void Judge::check_superseded(const RequestRecord& request, PutNumber put) {
+  const ObjectRecord& record = ledger_.about(request.id);
+  for (const PutNumber other : record.puts) {
+    const Time done = ledger_.puts[other].done;
+    if (other == put || done >= request.asked || ledger_.puts[put].done < done) continue;
+    const bool lost_since = record.bare && *record.bare > done;
+    if (lost_since || !record.removes.empty() || !calm_since(done)) continue;
+    world_.violate("one-committed-version", "put " + std::to_string(put) + " of " + object(request.id) + " was read on " +
+                                                node_name(request.node) + ", but put " + std::to_string(other) +
+                                                " was confirmed before");
+  }
+}
+
+// --- requests
+
+void Judge::put_done(PutNumber number) {
+  const PutRecord& put = ledger_.puts[number];
+  const ObjectRecord& record = ledger_.about(put.id);
+  for (const PutNumber other : record.puts) {
+    const PutRecord& earlier = ledger_.puts[other];
+    if (other == number || earlier.done > put.done || !calm_since(std::min(earlier.began, put.began))) continue;
+    const bool lost_since = record.bare && *record.bare > earlier.sealed;
+    if (lost_since || !record.removes.empty()) continue;
+    world_.violate("one-committed-version", "puts " + std::to_string(other) + " and " + std::to_string(number) + " of " +
+                                                object(put.id) + " were both confirmed");
+  }
+}
+
+void Judge::wait_done(RequestNumber number) {
+  const RequestRecord& request = ledger_.requests[number];
+  std::set<ObjectId> seen;
+  for (const ObjectId& id : request.ready) {
+    const bool asked_for = std::find(request.ids.begin(), request.ids.end(), id) != request.ids.end();
+    const auto object_it = ledger_.objects.find(id);
+    const bool sealed = object_it != ledger_.objects.end() &&
+                        std::any_of(object_it->second.puts.begin(), object_it->second.puts.end(),
+                                    [&](PutNumber put) { return ledger_.puts[put].sealed <= world_.now(); });
+    // A put that minted its id is known to the ledger only when its client was told.
+    const bool minted = object_it == ledger_.objects.end() || object_it->second.puts.empty();
+    if (!asked_for || !seen.insert(id).second || (!sealed && !minted))
+      world_.violate("true-reason", describe(number) + " names " + object(id) + " as ready, which it is not");
+  }
+  if (request.ready.size() < request.count && world_.now() < request.deadline)
+    world_.violate("deadlines-hold", describe(number) + " ended early with " + std::to_string(request.ready.size()));
+}
+
+void Judge::wrong_answer(RequestNumber number, const std::string& what) {
+  world_.violate("one-answer", describe(number) + " was answered by " + what);
+}
+
+void Judge::request_failed(RequestNumber number) {
+  const RequestRecord& request = ledger_.requests[number];
+  const ObjectRecord& record = ledger_.about(request.id);
+  const auto untrue = [&](const std::string& why) {
+    world_.violate("true-reason", describe(number) + " failed with '" + std::string(code_name(request.code)) + ": " +
+                                      request.message + "', but " + why);
+  };
+  const bool reads = request.kind == Ask::kGet || request.kind == Ask::kWait;
+  switch (request.code) {
+    case Code::kTimedOut: return check_times(number);
+    case Code::kStoreFull:
+      if (request.kind == Ask::kRemove || request.kind == Ask::kWait) untrue("it needs no room");
+      return check_times(number);
+    case Code::kCancelled:
+      if (!request.cancelled) untrue("nobody cancelled it");
+      return;
+    case Code::kDeleted:
+      if (record.removes.empty()) untrue("nobody deleted it");
+      return;
+    case Code::kExists:
+      if (reads || record.puts.size() < 2) untrue("it is the only put");
+      return;
+    case Code::kLost:
+      if (!reads) return untrue("it reads nothing");
+      return check_lost(number, record);
+    default: untrue("that is no reason for this request"); return;
+  }
+}
+
+// No room, or no time: the deadline decides, but what is larger than the store can be refused at once.
+void Judge::check_times(RequestNumber number) {
+  const RequestRecord& request = ledger_.requests[number];
+  const bool too_large = request.code == Code::kStoreFull && request.deadline > world_.now();
+  if (too_large) {
+    std::uint64_t largest = request.put != 0 ? ledger_.puts[request.put].size : 0;
+    for (const PutNumber put : ledger_.about(request.id).puts) largest = std::max(largest, ledger_.puts[put].size);
+    if (largest <= world_.capacity(request.node))
+      world_.violate("deadlines-hold", describe(number) + " found no room before its deadline: " + request.message);
+    return;
+  }
+  if (world_.now() < request.deadline)
+    world_.violate("deadlines-hold", describe(number) + " timed out before its deadline");
+  if (world_.now() > request.deadline + options_.deadline_slack && calm_since(request.asked))
+    world_.violate("deadlines-hold", describe(number) + " timed out " +
+                                         format_duration(world_.now() - request.deadline) + " after its deadline");
+}
+
+// A put that its client gave up while the home was being asked may have existed for a moment.
+bool Judge::perhaps_withdrawn(const ObjectRecord& record) const {
+  return std::any_of(record.puts.begin(), record.puts.end(), [&](PutNumber number) {
+    const PutRecord& put = ledger_.puts[number];
+    if (put.commit == 0 || put.done <= world_.now()) return false;
+    const RequestRecord& commit = ledger_.requests[put.commit];
+    return commit.orphaned || commit.cancelled || commit.deadline <= world_.now();
+  });
+}
+
+// Lost is true if a death left no complete copy, and nobody has confirmed another put between that and the request.
+void Judge::check_lost(RequestNumber number, const ObjectRecord& record) {
+  const RequestRecord& request = ledger_.requests[number];
+  if (request.wait_if_lost) world_.violate("true-reason", describe(number) + " ended as lost, but was told to wait");
+  Time relevant{};  // the beginning of what was lost
+  Time confirmed{};
+  bool sealed = false;
+  for (const PutNumber put : record.puts) {
+    sealed = sealed || ledger_.puts[put].sealed <= world_.now();
+    if (ledger_.puts[put].done < request.asked) confirmed = std::max(confirmed, ledger_.puts[put].done);
+    relevant = relevant == Time{} ? ledger_.puts[put].began : std::min(relevant, ledger_.puts[put].began);
+  }
+  const std::string prefix = describe(number) + " ended as lost (" + request.message + "), but ";
+  if (!sealed && !record.puts.empty()) world_.violate("true-reason", prefix + "it never existed");
+  if (!calm_since(relevant) || (confirmed == Time{} && perhaps_withdrawn(record))) return;
+  if (!record.bare) world_.violate("true-reason", prefix + "no death has left it without a complete copy");
+  if (record.bare && *record.bare < confirmed)
+    world_.violate("true-reason", prefix + "it was put again before the request");
+}
+
+// --- transfers
+
+void Judge::transfer_began(const Bulk::Transfer& began) {
+  if (began.request.has_children) {
+    const Bulk::Copy& parent = *began.parent_copy;
+    std::uint64_t ahead = 0;
+    for (std::uint32_t slice = 0; slice < parent.watermarks.size(); ++slice)
+      if (slice_range(parent.extent.size, static_cast<std::uint32_t>(parent.watermarks.size()), slice).begin <=
+          began.request.offset)
+        ahead = std::max(ahead, parent.watermarks[slice]);
+    if (ahead <= began.request.offset)
+      world_.violate("strictly-ahead", node_name(began.parent.node) + " accepted " + node_name(began.child.node) +
+                                           ", which has children and is at byte " + std::to_string(began.request.offset));
+  }
+  const Bulk& bulk = world_.bulk();
+  NodeIndex node = began.parent.node;
+  CopyKey copy = began.parent_copy->key;
+  for (std::size_t hops = 0; hops <= world_.size(); ++hops) {
+    const TransferIndex above = bulk.filling(node, copy, began.request.slice);
+    if (above == kNoTransfer) return;
+    node = bulk.transfer(above).parent.node;
+    copy = bulk.transfer(above).parent_copy->key;
+    if (node == began.child.node && copy == began.child_copy->key) break;
+  }
+  world_.violate("no-cycles", object(began.request.id) + ": " + node_name(began.child.node) + " is filled by " +
+                                  node_name(began.parent.node) + ", which is filled by it");
+}
+
+// --- deaths
+
+std::set<ObjectId> Judge::available(NodeIndex except) const {
+  std::set<ObjectId> found;
+  for (NodeIndex node = 0; node < world_.size(); ++node) {
+    if (!world_.running(node) || node == except) continue;
+    for (const client::ObjectInfo& info : world_.agent(node).objects())
+      if (info.state == CopyState::kComplete) found.insert(info.id);
+  }
+  return found;
+}
+
+void Judge::copies_go(NodeIndex node) {
+  const std::set<ObjectId> left = available(node);
+  for (auto& [id, record] : ledger_.objects) {
+    const bool sealed = std::any_of(record.puts.begin(), record.puts.end(),
+                                    [&](PutNumber put) { return ledger_.puts[put].sealed <= world_.now(); });
+    if (sealed && !left.contains(id)) record.bare = world_.now();
+  }
+}
+
+void Judge::renamed(NodeIndex node, NodeRef) {
+  if (!calm_since(world_.now())) return;
+  world_.violate("no-wrong-verdict", node_name(node) + " is alive and can be reached, but was given up");
+}
+
+}  // namespace hoplite::sim

@@ -1,0 +1,75 @@
+// hoplite-sim: see sim/options.cc for what it can do.
+#include <fstream>
+#include <iostream>
+#include <iterator>
+
+#include "sim/invariants.h"
+#include "sim/options.h"
+#include "sim/scenario.h"
+
+namespace hoplite::sim {
+namespace {
+
+int run_seed(const Options& options) {
+  const auto wrong = run_one(options.runs.first, options.runs, options.trace ? &std::cout : nullptr);
+  if (!wrong) {
+    std::cout << "seed " << options.runs.first << ": passed\n";
+    return 0;
+  }
+  std::cout << "seed " << options.runs.first << ": " << *wrong << "\n";
+  return 1;
+}
+
+int run_scenarios(const Options& options) {
+  int failed = 0;
+  for (const std::string& path : options.scenarios) {
+    std::ifstream file(path);
+    if (!file) {
+      std::cerr << "hoplite-sim: cannot read " << path << "\n";
+      return 2;
+    }
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    const auto scenario = parse_scenario(text);
+    if (!scenario) {
+      std::cerr << "hoplite-sim: " << path << ": " << scenario.error().message << "\n";
+      return 2;
+    }
+    const ScenarioResult result = run_scenario(*scenario, options.runs.first, options.trace ? &std::cout : nullptr);
+    std::cout << path << ": " << (result.passed ? "passed" : result.failure) << "\n";
+    failed += result.passed ? 0 : 1;
+  }
+  return failed == 0 ? 0 : 1;
+}
+
+int main_with(const Options& options) {
+  using Mode = Options::Mode;
+  switch (options.mode) {
+    case Mode::kSeed: return run_seed(options);
+    case Mode::kSeeds: return run_many(options.runs, std::cout) ? 0 : 1;
+    case Mode::kScenario: return run_scenarios(options);
+    case Mode::kScale: {
+      ScaleOptions scale = options.scale;
+      if (options.trace) scale.trace = &std::cout;
+      const ScaleResult result = run_scale(scale);
+      print_scale(options.scale, result, std::cout);
+      return result.failure.empty() ? 0 : 1;
+    }
+    case Mode::kListInvariants:
+      for (const Invariant& invariant : kInvariants) std::cout << invariant.name << ": " << invariant.sentence << "\n";
+      return 0;
+    case Mode::kHelp: std::cout << help_text(); return 0;
+  }
+  return 2;
+}
+
+}  // namespace
+}  // namespace hoplite::sim
+
+int main(int argc, char** argv) {
+  const auto options = hoplite::sim::parse_options({argv + 1, argv + argc});
+  if (!options) {
+    std::cerr << "hoplite-sim: " << options.error().message << "\nhoplite-sim --help says what there is.\n";
+    return 2;
+  }
+  return hoplite::sim::main_with(*options);
+}

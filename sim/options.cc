@@ -1,0 +1,155 @@
+#include "sim/options.h"
+
+#include <charconv>
+#include <functional>
+#include <map>
+
+namespace hoplite::sim {
+namespace {
+
+Error wrong(const std::string& what) { return {Code::kInvalidArgument, what}; }
+
+Result<std::uint64_t> parse_number(std::string_view text) {
+  std::uint64_t value = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || stop != text.data() + text.size() || text.empty())
+    return wrong("'" + std::string(text) + "' is not a number");
+  return value;
+}
+
+Status parse_range(const std::string& text, ManyRunsOptions& runs) {
+  const std::size_t dots = text.find("..");
+  if (dots == std::string::npos) return wrong("--seeds takes a range as in 0..5000, not '" + text + "'");
+  const auto first = parse_number(std::string_view(text).substr(0, dots));
+  const auto last = parse_number(std::string_view(text).substr(dots + 2));
+  if (!first || !last || *first > *last) return wrong("'" + text + "' is not a range of seeds");
+  runs.first = *first;
+  runs.last = *last;
+  return {};
+}
+
+template <typename T>
+Status store(const Result<std::uint64_t>& value, T& place) {
+  if (!value) return value.error();
+  place = static_cast<T>(*value);
+  return {};
+}
+
+using Setter = std::function<Status(const std::string& value)>;
+
+std::map<std::string, Setter> with_value(Options& o) {
+  using Mode = Options::Mode;
+  return {
+      {"--seed", [&](const std::string& v) {
+         o.mode = Mode::kSeed;
+         const Status status = store(parse_number(v), o.runs.first);
+         o.runs.last = o.runs.first;
+         return status;
+       }},
+      {"--seeds", [&](const std::string& v) { return o.mode = Mode::kSeeds, parse_range(v, o.runs); }},
+      {"--scenario", [&](const std::string& v) { return o.mode = Mode::kScenario, o.scenarios.push_back(v), Status{}; }},
+      {"--nodes", [&](const std::string& v) {
+         const auto nodes = parse_number(v);
+         if (!nodes) return Status(nodes.error());
+         if (*nodes == 0 || *nodes > 100'000) return Status(wrong("1 to 100000 nodes"));
+         o.runs.nodes = o.scale.nodes = static_cast<std::uint32_t>(*nodes);
+         return Status{};
+       }},
+      {"--workers", [&](const std::string& v) { return store(parse_number(v), o.runs.workers); }},
+      {"--max-failures", [&](const std::string& v) { return store(parse_number(v), o.runs.max_failures); }},
+      {"--size", [&](const std::string& v) { return store(parse_size(v), o.scale.size); }},
+      {"--rate", [&](const std::string& v) {
+         const auto rate = parse_rate(v);
+         if (rate && *rate == 0) return Status(wrong("--rate needs a limit: without one, bytes take no time"));
+         return store(rate, o.scale.rate);
+       }},
+      {"--latency", [&](const std::string& v) {
+         const auto latency = parse_duration(v);
+         if (!latency) return Status(latency.error());
+         o.scale.latency = *latency;
+         return Status{};
+       }},
+      {"--arrivals", [&](const std::string& v) {
+         if (v != "at-once" && v != "spread") return Status(wrong("--arrivals is at-once or spread"));
+         o.scale.spread = v == "spread";
+         return Status{};
+       }},
+      {"--slice-bytes", [&](const std::string& v) { return store(parse_size(v), o.scale.slice_bytes); }},
+      {"--max-slices", [&](const std::string& v) { return store(parse_number(v), o.scale.max_slices); }},
+      {"--piece", [&](const std::string& v) { return store(parse_size(v), o.scale.piece_bytes); }},
+  };
+}
+
+std::map<std::string, std::function<void()>> flags(Options& o) {
+  using Mode = Options::Mode;
+  return {
+      {"--scale", [&] { o.mode = Mode::kScale; }},
+      {"--invariants", [&] { o.mode = Mode::kListInvariants; }},
+      {"--help", [&] { o.mode = Mode::kHelp; }},
+      {"--trace", [&] { o.trace = true; }},
+      {"--twice", [&] { o.runs.twice = true; }},
+      {"--coverage", [&] { o.runs.coverage = true; }},
+      {"--require-coverage", [&] { o.runs.coverage = o.runs.require_coverage = true; }},
+  };
+}
+
+}  // namespace
+
+Result<Options> parse_options(const std::vector<std::string>& arguments) {
+  Options options;
+  const auto valued = with_value(options);
+  const auto plain = flags(options);
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    std::string name = arguments[i];
+    std::optional<std::string> value;
+    if (const std::size_t equals = name.find('='); equals != std::string::npos) {
+      value = name.substr(equals + 1);
+      name.resize(equals);
+    }
+    if (const auto flag = plain.find(name); flag != plain.end() && !value) {
+      flag->second();
+      continue;
+    }
+    const auto option = valued.find(name);
+    if (option == valued.end()) return wrong("there is no option '" + arguments[i] + "'");
+    if (!value) {
+      if (++i >= arguments.size()) return wrong(name + " needs a value");
+      value = arguments[i];
+    }
+    if (const Status status = option->second(*value); !status) return status.error();
+  }
+  return options;
+}
+
+std::string help_text() {
+  return R"(hoplite-sim drives the agents of a Hoplite cluster through a simulated network: virtual time, seeded faults.
+
+  hoplite-sim --seeds 0..5000           random runs: load and faults, then liveness; invariants are checked throughout
+  hoplite-sim --seed 123 --trace        one of them, exactly as before, and what happened in words
+  hoplite-sim --scenario FILE           a story from a text file (tests/scenarios/*.txt; sim/scenario.h has the words)
+  hoplite-sim --scale --nodes 1000      one object on one node, all others get it: how long, compared with the wire
+  hoplite-sim --invariants              what is checked
+
+random runs
+  --seed S           run seed S in this process
+  --seeds A..B       run seeds A to B in worker processes; exit code 1 if any fails
+  --nodes N          N nodes, instead of a number drawn from the seed (1 to 12)
+  --twice            run each seed twice and compare everything that happened
+  --workers W        worker processes (default: one for each core)
+  --max-failures N   stop after N failed seeds (default 20)
+  --coverage         print how often each coverage mark was reached
+  --require-coverage a mark that no seed reached is a failure, too
+  --trace            what happened, in words (with --seed, --scenario and --scale)
+
+scale
+  --nodes N          (default 1000)
+  --size BYTES       of the object (default 1GiB)
+  --rate RATE        of every link, each way (default 10gbit)
+  --latency TIME     one way (default 50us)
+  --arrivals HOW     at-once (default), or spread: each receiver comes at its own time
+  --slice-bytes B, --max-slices N   cut the object (default: the product's own limits)
+  --piece BYTES      what one turn on a link sends (default 64KiB)
+)";
+}
+
+}  // namespace hoplite::sim

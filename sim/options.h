@@ -1,0 +1,27 @@
+// The command line of hoplite-sim.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "hoplite/error.h"
+#include "sim/many_runs.h"
+#include "sim/scale.h"
+
+namespace hoplite::sim {
+
+struct Options {
+  enum class Mode { kSeed, kSeeds, kScenario, kScale, kListInvariants, kHelp } mode = Mode::kHelp;
+  ManyRunsOptions runs;
+  bool trace = false;
+  std::vector<std::string> scenarios;
+  ScaleOptions scale;
+};
+
+// kInvalidArgument with what is wrong.
+Result<Options> parse_options(const std::vector<std::string>& arguments);
+
+std::string help_text();
+
+}  // namespace hoplite::sim

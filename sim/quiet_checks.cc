@@ -1,0 +1,130 @@
+#include "sim/quiet_checks.h"
+
+#include <map>
+
+namespace hoplite::sim {
+namespace {
+
+struct Truth {
+  std::set<NodeRef> complete;
+  std::size_t primaries = 0;
+  std::set<NodeId> homes;  // as the holders see it
+};
+
+std::map<ObjectId, Truth> copies_that_exist(World& world) {
+  std::map<ObjectId, Truth> truth;
+  for (NodeIndex node = 0; node < world.size(); ++node) {
+    if (!world.running(node)) continue;
+    for (const client::ObjectInfo& info : world.agent(node).objects()) {
+      if (info.state != CopyState::kComplete) continue;
+      Truth& object = truth[info.id];
+      object.complete.insert(world.agent(node).self());
+      object.primaries += info.primary ? 1 : 0;
+      object.homes.insert(info.home);
+    }
+  }
+  return truth;
+}
+
+std::string names_of(World& world, const std::set<NodeRef>& nodes) {
+  std::string text;
+  for (const NodeRef& node : nodes) text += (text.empty() ? "" : " ") + world.trace().names().node(node);
+  return text.empty() ? "nobody" : text;
+}
+
+std::string compare_entry(World& world, NodeIndex node, const DirectorySummary& entry, const Truth& truth) {
+  const std::string who = node_name(node) + " lists " + world.trace().names().object(entry.id);
+  if (!truth.homes.empty() && !truth.homes.contains(world.agent(node).self().id)) return who + ", but is not its home";
+  std::set<NodeRef> listed;
+  std::size_t primaries = 0;
+  for (const DirectoryHolder& holder : entry.holders) {
+    if (holder.state != CopyState::kComplete) continue;
+    listed.insert(holder.ref);
+    primaries += holder.primary ? 1 : 0;
+  }
+  if (listed != truth.complete)
+    return who + " complete on " + names_of(world, listed) + ", but it is on " + names_of(world, truth.complete);
+  if (!truth.complete.empty() && (primaries != 1 || truth.primaries != 1))
+    return who + " with " + std::to_string(primaries) + " primaries, and there are " + std::to_string(truth.primaries);
+  return "";
+}
+
+}  // namespace
+
+bool members_converged(World& world) {
+  std::set<NodeRef> alive;
+  for (NodeIndex node = 0; node < world.size(); ++node)
+    if (world.running(node)) alive.insert(world.agent(node).self());
+  for (NodeIndex node = 0; node < world.size(); ++node) {
+    if (!world.running(node)) continue;
+    std::set<NodeRef> known;
+    for (const client::NodeInfo& info : world.agent(node).nodes())
+      if (info.life == Life::kAlive) known.insert(info.ref);
+    if (known != alive) return false;
+  }
+  return true;
+}
+
+std::string members_of_all(World& world) {
+  std::string text;
+  for (NodeIndex node = 0; node < world.size(); ++node) {
+    if (!world.running(node)) continue;
+    text += (text.empty() ? "" : "; ") + world.trace().names().node(world.agent(node).self()) + " knows";
+    for (const client::NodeInfo& info : world.agent(node).nodes())
+      if (info.life == Life::kAlive) text += " " + world.trace().names().node(info.ref);
+  }
+  return text;
+}
+
+std::string directory_disagreement(World& world) {
+  const std::map<ObjectId, Truth> truth = copies_that_exist(world);
+  std::set<ObjectId> listed;
+  for (NodeIndex node = 0; node < world.size(); ++node) {
+    if (!world.running(node)) continue;
+    for (const DirectorySummary& entry : world.agent(node).directory()) {
+      const auto it = truth.find(entry.id);
+      const std::string wrong = compare_entry(world, node, entry, it == truth.end() ? Truth{} : it->second);
+      if (!wrong.empty()) return wrong;
+      listed.insert(entry.id);
+    }
+  }
+  for (const auto& [id, object] : truth) {
+    const std::string what = world.trace().names().object(id) + " is on " + names_of(world, object.complete);
+    if (object.homes.size() > 1) return what + ", which disagree about its home";
+    if (!listed.contains(id)) return what + ", but no home lists it";
+  }
+  return "";
+}
+
+std::set<ObjectId> ids_with_copies(World& world) {
+  std::set<ObjectId> ids;
+  for (NodeIndex node = 0; node < world.size(); ++node)
+    if (world.running(node))
+      for (const client::ObjectInfo& info : world.agent(node).objects()) ids.insert(info.id);
+  return ids;
+}
+
+std::string leftovers(World& world, NodeIndex node) {
+  const client::Status status = world.agent(node).status();
+  const Bulk& bulk = world.bulk();
+  if (status.used == 0 && status.waiting == 0 && status.growing == 0 && bulk.copies(node).empty() &&
+      bulk.active_pulls(node) == 0 && bulk.active_serves(node) == 0)
+    return "";
+  std::string text = node_name(node) + " has " + std::to_string(status.used) + " B reserved, " +
+                     std::to_string(status.waiting) + " requests, " + std::to_string(bulk.copies(node).size()) +
+                     " copies open, " + std::to_string(bulk.active_pulls(node)) + " pulls, " +
+                     std::to_string(bulk.active_serves(node)) + " serves;";
+  for (const client::ObjectInfo& info : world.agent(node).objects())
+    text += " " + world.trace().names().object(info.id) + " (" + std::to_string(info.bytes) + " of " +
+            std::to_string(info.size) + " B, " + std::to_string(info.views) + " views)";
+  return text;
+}
+
+std::string leftovers(World& world) {
+  for (NodeIndex node = 0; node < world.size(); ++node)
+    if (world.running(node))
+      if (std::string text = leftovers(world, node); !text.empty()) return text;
+  return "";
+}
+
+}  // namespace hoplite::sim

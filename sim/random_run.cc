@@ -1,0 +1,256 @@
+#include "sim/random_run.h"
+
+#include <algorithm>
+
+#include "sim/quiet_checks.h"
+
+namespace hoplite::sim {
+
+WorldOptions RandomRun::world_options(const RunOptions& options, const RunPlan& plan) {
+  WorldOptions world;
+  world.seed = mix64(options.seed);
+  world.limits = plan.limits;
+  world.network = plan.network;
+  world.bulk = plan.bulk;
+  world.client_delay = plan.client_delay;
+  world.max_events = 3'000'000;
+  world.trace = options.trace;
+  return world;
+}
+
+RandomRun::RandomRun(const RunOptions& options)
+    : plan_(draw_plan(options.seed, options.nodes)),
+      random_(mix64(options.seed) ^ 0x6c6f6164ULL),
+      world_(world_options(options, plan_)),
+      judge_(world_, ledger_, {plan_.patience, plan_.beat}),
+      clients_(world_, ledger_, judge_),
+      workload_(world_, clients_, ledger_, judge_, plan_, random_),
+      faults_(world_, judge_, plan_, random_) {
+  if (world_.trace().on()) world_.trace().say(world_.now(), "", "seed " + std::to_string(options.seed) + ": " + plan_.summary());
+}
+
+RunResult RandomRun::run() {
+  using Phase = void (RandomRun::*)();
+  for (const Phase phase : {&RandomRun::build, &RandomRun::warm_up, &RandomRun::load_and_faults, &RandomRun::stop_faults,
+                            &RandomRun::finish_requests, &RandomRun::put_lost_again, &RandomRun::read_everything,
+                            &RandomRun::compare_directory, &RandomRun::delete_everything,
+                            &RandomRun::expect_nothing_left})
+    if (!failed()) (this->*phase)();
+  return {world_.violation(), world_.digest(), world_.queue().executed(), world_.steps(), world_.now() - Time{}};
+}
+
+bool RandomRun::run_until_true(const std::function<bool()>& done) {
+  const Time end = world_.now() + plan_.patience;
+  while (!done()) {
+    if (world_.now() >= end) return false;
+    if (!world_.run_for(plan_.beat / 2)) return true;  // a violation is reported elsewhere
+  }
+  return true;
+}
+
+// --- safety
+
+void RandomRun::build() {
+  std::vector<Address> addresses;
+  for (NodeIndex node = 0; node < plan_.nodes; ++node) addresses.push_back({"10.0.0." + std::to_string(node + 1), 7411});
+  for (NodeIndex node = 0; node < plan_.nodes; ++node) {
+    NodeSpec spec{addresses[node], plan_.link, plan_.capacity, addresses};
+    if (plan_.few_seeds) {
+      spec.seeds.clear();
+      if (node > 0) spec.seeds.push_back(addresses[random_.below(node)]);
+    }
+    world_.add_node(spec);
+  }
+  for (NodeIndex node = 0; node < plan_.nodes; ++node) {
+    world_.start(node);
+    if (random_.chance(0.3)) world_.run_for(plan_.beat / static_cast<std::int64_t>(1 + random_.below(8)));
+  }
+}
+
+void RandomRun::warm_up() {
+  if (plan_.warm_up && !run_until_true([this] { return members_converged(world_); }))
+    world_.violate("members-converge", "the nodes did not find each other: " + members_of_all(world_));
+  // From now on everybody has heard of everybody; those who start again must not depend on one address.
+  std::vector<Address> all;
+  for (NodeIndex node = 0; node < plan_.nodes; ++node) all.push_back(world_.spec(node).address);
+  for (NodeIndex node = 0; node < plan_.nodes; ++node) world_.spec(node).seeds = all;
+}
+
+void RandomRun::load_and_faults() {
+  const Time begin = world_.now();
+  std::vector<std::pair<Time, bool>> moments;  // false: an operation, true: a fault
+  const auto a_moment = [&] { return begin + Duration{static_cast<std::int64_t>(random_.below(plan_.safety.ns))}; };
+  for (std::uint32_t i = 0; i < plan_.operations; ++i) moments.push_back({a_moment(), false});
+  for (std::uint32_t i = 0; i < plan_.faults; ++i) moments.push_back({a_moment(), true});
+  // Clients come in bursts: several ask within the time of a message.
+  for (std::size_t i = 1; i < moments.size(); ++i)
+    if (!moments[i].second && random_.chance(0.4))
+      moments[i].first = moments[i - 1].first + Duration{static_cast<std::int64_t>(random_.below(plan_.link.latency.ns * 3))};
+  std::sort(moments.begin(), moments.end());
+  for (const auto& [when, is_fault] : moments) {
+    if (!world_.run_until(std::max(when, world_.now()))) return;
+    if (is_fault)
+      faults_.strike();
+    else
+      workload_.operate();
+  }
+  world_.run_until(std::max(world_.now(), begin + plan_.safety));
+}
+
+// --- liveness
+
+void RandomRun::stop_faults() {
+  faults_.end_all();
+  bool anybody = false;
+  for (NodeIndex node = 0; node < world_.size(); ++node) anybody = anybody || world_.running(node);
+  if (!anybody) world_.start(0);
+  world_.trace().say(world_.now(), "", "faults have stopped");
+  world_.run_for(plan_.beat);
+  if (!run_until_true([this] { return members_converged(world_); }))
+    world_.violate("members-converge", "after the faults: " + members_of_all(world_));
+}
+
+ClientKey RandomRun::client_on(NodeIndex node) {
+  const std::vector<ClientKey> there = clients_.attached_to(node);
+  return there.empty() ? clients_.attach(node) : there.front();
+}
+
+NodeIndex RandomRun::some_running_node() {
+  for (;;)
+    if (const auto node = static_cast<NodeIndex>(random_.below(world_.size())); world_.running(node)) return node;
+}
+
+// Whether a get there can have memory, also if the free memory is in pieces.
+bool RandomRun::has_room_for(NodeIndex node, const ObjectId& id) {
+  std::uint64_t largest = 0;
+  for (const PutNumber put : ledger_.about(id).puts) largest = std::max(largest, ledger_.puts[put].size);
+  return world_.agent(node).status().pinned + 2 * round_up(largest, 4096) <= world_.capacity(node) / 2;
+}
+
+void RandomRun::expect_ended(const std::vector<RequestNumber>& requests, const std::string& after_what) {
+  const auto all_ended = [&] {
+    return std::all_of(requests.begin(), requests.end(), [&](RequestNumber r) { return ledger_.requests[r].ended; });
+  };
+  if (run_until_true(all_ended)) return;
+  for (const RequestNumber number : requests)
+    if (!ledger_.requests[number].ended) world_.violate("everything-finishes", judge_.describe(number) + " does not end " + after_what);
+}
+
+void RandomRun::finish_requests() {
+  workload_.finish_writing();
+  while (!ledger_.held.empty()) clients_.release(ledger_.held.begin()->first);
+  // Those that can finish must; the others wait for what nobody will do, and are cancelled.
+  const auto can_finish = [this](const std::set<ObjectId>& available) {
+    std::vector<RequestNumber> numbers;
+    for (RequestNumber number = 1; number < ledger_.requests.size(); ++number) {
+      const RequestRecord& request = ledger_.requests[number];
+      if (request.ended) continue;
+      const bool bounded = request.deadline != Time::never() || request.kind == Ask::kRemove || request.kind == Ask::kSeal;
+      const bool readable = request.kind == Ask::kGet && available.contains(request.id) && has_room_for(request.node, request.id);
+      if (bounded || readable) numbers.push_back(number);
+    }
+    return numbers;
+  };
+  world_.run_for(plan_.beat);
+  Time longest = world_.now();
+  for (const RequestRecord& request : ledger_.requests)
+    if (!request.ended && request.deadline != Time::never()) longest = std::max(longest, request.deadline);
+  if (!world_.run_until(longest)) return;
+  expect_ended(can_finish(judge_.available()), "after the faults");
+  if (failed()) return;
+  std::vector<RequestNumber> rest;
+  for (RequestNumber number = 1; number < ledger_.requests.size(); ++number)
+    if (!ledger_.requests[number].ended && !ledger_.requests[number].wait_if_lost) rest.push_back(number), clients_.cancel(number);
+  expect_ended(rest, "though it was cancelled");
+  while (!ledger_.held.empty()) clients_.release(ledger_.held.begin()->first);
+  judge_.settled();
+}
+
+// What is lost can be put again, and those who chose to wait go on.
+void RandomRun::put_lost_again() {
+  const std::set<ObjectId> available = judge_.available();
+  std::vector<RequestNumber> waiting, puts;
+  for (RequestNumber number = 1; number < ledger_.requests.size(); ++number) {
+    const RequestRecord request = ledger_.requests[number];
+    if (request.ended) continue;
+    const bool deleted = !ledger_.about(request.id).removes.empty();
+    if (request.kind != Ask::kGet || available.contains(request.id) || deleted || plan_.tight) {
+      clients_.cancel(number);
+    } else {
+      // Large enough to be told apart, and a put of its own for each get: the first wins.
+      puts.push_back(clients_.create(client_on(some_running_node()), request.id, 100 + random_.below(200), kNoTimeout));
+    }
+    waiting.push_back(number);
+  }
+  expect_ended(puts, "though there is room");
+  std::vector<RequestNumber> seals;
+  for (const RequestNumber put : puts)
+    if (const RequestNumber seal = clients_.seal(put, kNoTimeout); seal != 0) seals.push_back(seal);
+  expect_ended(seals, "though faults have stopped");
+  expect_ended(waiting, "though its object was put again");
+  while (!ledger_.held.empty()) clients_.release(ledger_.held.begin()->first);
+}
+
+void RandomRun::read_everything() {
+  const std::set<ObjectId> available = judge_.available();
+  for (const auto& [id, record] : ledger_.objects)
+    for (const PutNumber put : record.puts) {
+      const Time done = ledger_.puts[put].done;
+      if (done == Time::never() || !record.removes.empty() || !judge_.calm_since(ledger_.puts[put].began)) continue;
+      if ((!record.bare || *record.bare < done) && !available.contains(id))
+        world_.violate("done-is-readable", "put " + std::to_string(put) + " of " + judge_.object(id) +
+                                               " was confirmed, and no complete copy is left though no holder died");
+    }
+  std::vector<RequestNumber> reads;
+  for (const ObjectId& id : available) {
+    if (!ledger_.objects.contains(id)) continue;  // its client was gone before it could tell the name
+    for (int i = 0; i < 2; ++i) {
+      const NodeIndex node = some_running_node();
+      reads.push_back(clients_.get(client_on(node), id, {.timeout_ns = plan_.patience.ns, .follow = random_.chance(0.2)}));
+    }
+  }
+  expect_ended(reads, "though a complete copy exists");
+  if (!failed()) judge_reads(reads);
+}
+
+void RandomRun::judge_reads(const std::vector<RequestNumber>& reads) {
+  std::map<ObjectId, RequestNumber> first;
+  for (const RequestNumber number : reads) {
+    const RequestRecord& read = ledger_.requests[number];
+    if (read.code == Code::kStoreFull && plan_.tight) continue;
+    if (read.code == Code::kDeleted && !ledger_.about(read.id).removes.empty()) continue;
+    if (!read.got)
+      return world_.violate("done-is-readable", judge_.describe(number) + " failed though a complete copy exists: " +
+                                                    std::string(code_name(read.code)) + ", " + read.message);
+    const auto [it, fresh] = first.try_emplace(read.id, number);
+    const PutNumber before = *ledger_.requests[it->second].got;
+    if (before != *read.got && ledger_.puts[*read.got].size >= 8)
+      return world_.violate("readers-agree", judge_.describe(it->second) + " read put " + std::to_string(before) + ", " +
+                                                 judge_.describe(number) + " read put " + std::to_string(*read.got));
+  }
+  while (!ledger_.held.empty()) clients_.release(ledger_.held.begin()->first);
+}
+
+void RandomRun::compare_directory() {
+  std::string wrong;
+  const auto agrees = [&] { return (wrong = directory_disagreement(world_)).empty(); };
+  if (!run_until_true(agrees)) world_.violate("directory-agrees", wrong);
+}
+
+void RandomRun::delete_everything() {
+  std::set<ObjectId> ids = ids_with_copies(world_);
+  for (const auto& [id, record] : ledger_.objects) ids.insert(id);
+  std::vector<RequestNumber> removes;
+  for (const ObjectId& id : ids) removes.push_back(clients_.remove(client_on(some_running_node()), id, plan_.patience.ns));
+  expect_ended(removes, "though faults have stopped");
+  for (const RequestNumber number : removes)
+    if (!failed() && ledger_.requests[number].code != Code::kOk)
+      world_.violate("everything-finishes", judge_.describe(number) + " failed: " + ledger_.requests[number].message);
+}
+
+void RandomRun::expect_nothing_left() {
+  std::string left;
+  if (!run_until_true([&] { return (left = leftovers(world_)).empty(); })) world_.violate("memory-returns", left);
+}
+
+}  // namespace hoplite::sim

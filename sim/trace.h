@@ -1,0 +1,57 @@
+// What happened, in words a person can follow.
+//
+// Nodes are n1, n2, ... ("n2'" is the second process at n2's address, "n2#1" the first life after a wrong verdict of death);
+// objects have short names. Off by default, and then nothing is formatted.
+#pragma once
+
+#include <map>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "core/agent/events.h"
+#include "sim/hosts.h"
+
+namespace hoplite::sim {
+
+class Names {
+ public:
+  void add_node(NodeId id, NodeIndex node, std::uint32_t start);
+  void add_object(const ObjectId& id, std::string name) { objects_.try_emplace(id, std::move(name)); }
+
+  std::string node(NodeId id) const;
+  std::string node(const NodeRef& ref) const;
+  // An object that was not given a name gets one: o1, o2, ...
+  std::string object(const ObjectId& id);
+  const std::map<ObjectId, std::string>& objects() const { return objects_; }
+
+ private:
+  std::map<NodeId, std::string> nodes_;
+  std::map<ObjectId, std::string> objects_;
+  std::size_t unnamed_ = 0;
+};
+
+class Trace {
+ public:
+  explicit Trace(std::ostream* out = nullptr) : out_(out) {}
+  bool on() const { return out_ != nullptr; }
+  Names& names() { return names_; }
+
+  // "  1.234567 n2   text"
+  void say(Time now, const std::string& who, const std::string& text);
+
+ private:
+  std::ostream* out_;
+  Names names_;
+};
+
+std::string node_name(NodeIndex node);  // "n1" for the first
+
+std::string describe(const Message& message, Names& names);
+std::string describe(const client::Request& request, Names& names);
+std::string describe(const client::Reply& reply, Names& names);
+// Only for events and effects of the data plane, and Log; empty for the others, which are told where they happen.
+std::string describe(const Event& event, Names& names);
+std::string describe(const Effect& effect, Names& names);
+
+}  // namespace hoplite::sim

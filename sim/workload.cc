@@ -1,0 +1,143 @@
+#include "sim/workload.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+
+namespace hoplite::sim {
+
+Workload::Workload(World& world, Clients& clients, Ledger& ledger, Judge& judge, const RunPlan& plan, Random& random)
+    : world_(world), clients_(clients), ledger_(ledger), judge_(judge), plan_(plan), random_(random) {
+  for (std::uint32_t i = 0; i < plan.names; ++i) {
+    const std::string name(1, static_cast<char>('a' + i));
+    names_.push_back(ObjectId::named(name));
+    world_.trace().names().add_object(names_.back(), name);
+  }
+}
+
+void Workload::operate() {
+  const ClientKey client = some_client();
+  if (client == 0) return;
+  std::uint64_t dice = random_.below(100);
+  const auto below = [&](std::uint64_t share) {
+    const bool mine = dice < share;
+    dice -= mine ? 0 : share;
+    return mine;
+  };
+  if (below(20)) return put(client);
+  if (below(10)) return create(client);
+  if (below(15)) return go_on_writing();
+  if (below(26)) return get(client);
+  if (below(10)) return release();
+  if (below(5)) return wait(client);
+  if (below(5)) return remove(client);
+  if (below(3)) return cancel();
+  if (below(1) && plan_.hazard != Hazard::kNone) return clients_.kill(client);
+  return look();
+}
+
+// Attaches one where nobody is, now and then.
+ClientKey Workload::some_client() {
+  const auto node = static_cast<NodeIndex>(random_.below(world_.size()));
+  if (!world_.running(node)) return 0;
+  const std::vector<ClientKey> there = clients_.attached_to(node);
+  if (there.empty() || (there.size() < 3 && random_.chance(0.1))) return clients_.attach(node);
+  return there[random_.below(there.size())];
+}
+
+ObjectId Workload::some_id(ClientKey client) {
+  const double dice = random_.uniform();
+  if (dice < 0.5) return names_[random_.below(names_.size())];
+  if (dice < 0.6) {
+    minted_.push_back(clients_.new_id(client));
+    return minted_.back();
+  }
+  if (dice < 0.75 && !minted_.empty()) return minted_[random_.below(minted_.size())];
+  if (ledger_.objects.empty()) return names_.front();
+  return std::next(ledger_.objects.begin(), static_cast<std::ptrdiff_t>(random_.below(ledger_.objects.size())))->first;
+}
+
+std::uint64_t Workload::some_size() {
+  const double dice = random_.uniform();
+  const std::uint64_t edge = plan_.limits.inline_bytes;
+  if (dice < 0.08) return 0;
+  if (dice < 0.3 && edge <= plan_.max_size) return edge - std::min<std::uint64_t>(edge, 4) + random_.below(9);
+  if (dice < 0.7) return random_.between(1, std::min<std::uint64_t>(plan_.max_size, 1500));
+  if (dice < 0.99) return random_.between(1, plan_.max_size);
+  return plan_.capacity + 1 + random_.below(1000);  // can never fit
+}
+
+std::int64_t Workload::some_timeout() {
+  if (random_.chance(0.3)) return kNoTimeout;
+  if (random_.chance(0.1)) return 0;
+  return static_cast<std::int64_t>(static_cast<double>(plan_.beat.ns) * 0.05 * std::pow(600.0, random_.uniform()));
+}
+
+void Workload::put(ClientKey client) {
+  const std::uint64_t size = std::min(some_size(), plan_.limits.inline_bytes);
+  const ObjectId id = random_.chance(0.3) ? ObjectId{} : some_id(client);
+  clients_.put(client, id, size, some_timeout());
+}
+
+void Workload::create(ClientKey client) {
+  const ObjectId id = random_.chance(0.3) ? ObjectId{} : some_id(client);
+  clients_.create(client, id, some_size(), some_timeout());
+}
+
+void Workload::go_on_writing() {
+  if (ledger_.writing.empty()) return;
+  const auto it = std::next(ledger_.writing.begin(), static_cast<std::ptrdiff_t>(random_.below(ledger_.writing.size())));
+  const RequestNumber create = it->first;
+  const double dice = random_.uniform();
+  if (dice < 0.45) {
+    clients_.write(create, it->second.written + 1 + random_.below(it->second.size - it->second.written + 1));
+  } else if (dice < 0.93) {
+    clients_.seal(create, some_timeout());
+  } else {
+    clients_.abort(create);
+  }
+}
+
+void Workload::finish_writing() {
+  while (!ledger_.writing.empty()) {
+    const RequestNumber create = ledger_.writing.begin()->first;
+    if (random_.chance(0.7))
+      clients_.seal(create, kNoTimeout);
+    else
+      clients_.abort(create);
+  }
+}
+
+void Workload::get(ClientKey client) {
+  clients_.get(client, some_id(client), {some_timeout(), random_.chance(0.3), random_.chance(0.3)});
+}
+
+void Workload::wait(ClientKey client) {
+  std::vector<ObjectId> ids;
+  const std::uint64_t count = random_.between(1, 4);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const ObjectId id = some_id(client);
+    if (std::find(ids.begin(), ids.end(), id) == ids.end()) ids.push_back(id);
+  }
+  const auto wanted = static_cast<std::uint32_t>(random_.between(1, ids.size()));
+  clients_.wait(client, std::move(ids), wanted, some_timeout());
+}
+
+void Workload::remove(ClientKey client) { clients_.remove(client, some_id(client), some_timeout()); }
+
+void Workload::cancel() {
+  const RequestNumber number = random_.between(1, ledger_.requests.size());
+  if (number < ledger_.requests.size()) clients_.cancel(number);
+}
+
+void Workload::release() {
+  if (ledger_.held.empty()) return;
+  clients_.release(
+      std::next(ledger_.held.begin(), static_cast<std::ptrdiff_t>(random_.below(ledger_.held.size())))->first);
+}
+
+void Workload::look() {
+  for (const auto& [number, held] : ledger_.held) judge_.look_again(held);
+}
+
+}  // namespace hoplite::sim

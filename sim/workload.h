@@ -1,0 +1,44 @@
+// Random clients: one small operation at a time.
+#pragma once
+
+#include "sim/clients.h"
+#include "sim/draw.h"
+
+namespace hoplite::sim {
+
+class Workload {
+ public:
+  Workload(World& world, Clients& clients, Ledger& ledger, Judge& judge, const RunPlan& plan, Random& random);
+
+  // Does something, if anybody is there to do it.
+  void operate();
+  // Nobody writes any more: half-written objects are sealed or given up, at random.
+  void finish_writing();
+
+ private:
+  ClientKey some_client();
+  ObjectId some_id(ClientKey client);  // named, minted before, or known from a put
+  std::uint64_t some_size();
+  std::int64_t some_timeout();
+
+  void put(ClientKey client);
+  void create(ClientKey client);
+  void go_on_writing();
+  void get(ClientKey client);
+  void wait(ClientKey client);
+  void remove(ClientKey client);
+  void cancel();
+  void release();
+  void look();
+
+  World& world_;
+  Clients& clients_;
+  Ledger& ledger_;
+  Judge& judge_;
+  const RunPlan& plan_;
+  Random& random_;
+  std::vector<ObjectId> names_;
+  std::vector<ObjectId> minted_;  // promised by a client, perhaps never put
+};
+
+}  // namespace hoplite::sim

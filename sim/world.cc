@@ -1,0 +1,404 @@
+#include "sim/world.h"
+
+#include <time.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace hoplite::sim {
+namespace {
+
+// Of this thread, on a core: what others do on a busy machine does not count.
+double thread_seconds() {
+  timespec time{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+}  // namespace
+
+class World::BulkProgress final : public Progress {
+ public:
+  BulkProgress(const Bulk& bulk, NodeIndex node) : bulk_(bulk), node_(node) {}
+  std::uint64_t watermark(CopyKey copy, std::uint32_t slice) const override { return bulk_.watermark(node_, copy, slice); }
+
+ private:
+  const Bulk& bulk_;
+  NodeIndex node_;
+};
+
+World::World(const WorldOptions& options)
+    : options_(options),
+      random_(options.seed),
+      trace_(options.trace),
+      hosts_(random_),
+      network_(queue_, hosts_, random_, *this, options.network),
+      bulk_(queue_, hosts_, random_, *this, options.bulk) {}
+
+World::~World() = default;
+
+NodeIndex World::add_node(NodeSpec spec) {
+  const NodeIndex node = hosts_.add(spec.address, spec.link);
+  network_.add_node();
+  bulk_.add_node();
+  nodes_.emplace_back();
+  nodes_.back().spec = std::move(spec);
+  nodes_.back().progress = std::make_unique<BulkProgress>(bulk_, node);
+  return node;
+}
+
+bool World::run_until(Time when) {
+  while (!violation_ && queue_.next_time() <= when) {
+    queue_.run_next();
+    if (queue_.executed() > options_.max_events) violate("time-moves-on", "too many events: a livelock");
+  }
+  if (!violation_ && when > now()) queue_.advance_to(when);
+  return !violation_;
+}
+
+void World::violate(const std::string& invariant, const std::string& text) {
+  if (violation_) return;
+  violation_ = Violation{invariant, text, now()};
+  trace_.say(now(), "", "VIOLATION of " + invariant + ": " + text);
+}
+
+// --- nodes
+
+void World::start(NodeIndex node) {
+  const bool was_powered = hosts_[node].powered;
+  power_on(node);
+  make_agent(node, {});
+  if (was_powered) return;
+  network_.paths_changed();
+  bulk_.paths_changed();
+}
+
+void World::start_acquainted() {
+  std::vector<MemberNews> all;
+  for (NodeIndex node = 0; node < nodes_.size(); ++node) {
+    power_on(node);
+    all.push_back({hosts_[node].ref, hosts_[node].address, Life::kAlive});
+  }
+  for (NodeIndex node = 0; node < nodes_.size(); ++node) make_agent(node, all);
+}
+
+void World::power_on(NodeIndex node) {
+  Host& host = hosts_[node];
+  CHECK(!host.running);
+  host.powered = true;
+  host.running = true;
+  host.paused = false;
+  ++host.start;
+  host.ref = {NodeId{random_.next() | 1}, 0};
+  trace_.names().add_node(host.ref.id, node, host.start);
+  trace_.say(now(), node_name(node), "starts");
+}
+
+void World::make_agent(NodeIndex node, std::vector<MemberNews> known) {
+  Node& self = nodes_[node];
+  if (options_.carry_bytes) self.arena.assign(self.spec.capacity, std::byte{0});
+  AgentOptions options;
+  options.self = hosts_[node].ref.id;
+  options.address = hosts_[node].address;
+  options.seeds = self.spec.seeds;
+  options.capacity = self.spec.capacity;
+  options.limits = options_.limits;
+  options.seed = random_.next();
+  options.initial_members = std::move(known);
+  self.agent = std::make_unique<Agent>(std::move(options), *self.progress, now());
+  hosts_[node].ref = self.agent->self();
+  self.timer = Time::never();
+  self.clients = 0;
+  set_timer(node);
+}
+
+void World::crash(NodeIndex node, Crash how) {
+  Host& host = hosts_[node];
+  if (!host.running) return;
+  trace_.say(now(), node_name(node), how == Crash::kProcess ? "is killed" : "loses power");
+  network_.process_died(node, how == Crash::kMachine);
+  bulk_.process_died(node, how == Crash::kMachine);
+  host.running = false;
+  host.paused = false;
+  host.powered = how == Crash::kProcess;
+  host.inbox.clear();
+  nodes_[node].agent.reset();
+  if (observer_ != nullptr) observer_->on_death(node);
+}
+
+void World::leave(NodeIndex node) {
+  if (!hosts_[node].running || hosts_[node].paused) return;
+  trace_.say(now(), node_name(node), "is told to stop");
+  if (observer_ != nullptr) observer_->on_leave(node);
+  step(node, event::Leave{});
+  const ProcessId process = hosts_.process(node);
+  queue_.after(Duration::ms(2), [this, process] {
+    if (hosts_.alive(process)) crash(process.node, Crash::kProcess);
+  });
+}
+
+void World::pause(NodeIndex node) {
+  if (!hosts_[node].running || hosts_[node].paused) return;
+  trace_.say(now(), node_name(node), "is paused");
+  hosts_[node].paused = true;
+}
+
+// Whether a daemon that goes on looks at its timers or at its sockets first is the scheduler's business.
+void World::resume(NodeIndex node) {
+  Host& host = hosts_[node];
+  if (!host.paused) return;
+  trace_.say(now(), node_name(node), "goes on");
+  host.paused = false;
+  const ProcessId process = hosts_.process(node);
+  if (random_.chance(0.5)) step(node, event::Tick{});
+  std::deque<Task> inbox;
+  inbox.swap(host.inbox);
+  for (Task& task : inbox)
+    if (hosts_.alive(process)) task();
+  if (hosts_.alive(process)) bulk_.process_resumed(node);
+}
+
+void World::block(NodeIndex from, NodeIndex to) {
+  trace_.say(now(), node_name(from), "cannot reach " + node_name(to) + " any more");
+  hosts_.block(from, to);
+}
+
+void World::unblock(NodeIndex from, NodeIndex to) {
+  trace_.say(now(), node_name(from), "can reach " + node_name(to) + " again");
+  hosts_.unblock(from, to);
+  network_.paths_changed();
+  bulk_.paths_changed();
+}
+
+void World::heal() {
+  if (!hosts_.any_blocked()) return;
+  trace_.say(now(), "", "the network heals");
+  hosts_.unblock_all();
+  network_.paths_changed();
+  bulk_.paths_changed();
+}
+
+void World::break_connections(NodeIndex a, NodeIndex b) {
+  trace_.say(now(), node_name(a), "loses its connections with " + node_name(b));
+  network_.break_between(a, b);
+  bulk_.break_between(a, b);
+}
+
+void World::set_rate(NodeIndex node, double bytes_per_second) {
+  trace_.say(now(), node_name(node), "now has a link of " + format_rate(bytes_per_second));
+  hosts_[node].link.up = hosts_[node].link.down = bytes_per_second;
+}
+
+// --- events in, effects out
+
+void World::step(NodeIndex node, Event event, ByteView payload) {
+  if (violation_) return;
+  mix(static_cast<std::uint64_t>(now().ns));
+  mix(node << 8 | event.index());
+  ++steps_;
+  if (trace_.on())
+    if (const std::string text = describe(event, trace_.names()); !text.empty()) trace_.say(now(), node_name(node), text);
+  Effects effects;
+  if (!spare_effects_.empty()) {
+    effects.swap(spare_effects_.back());
+    spare_effects_.pop_back();
+  }
+  nodes_[node].agent->step(now(), std::move(event), effects);
+  note_renaming(node);
+  for (Effect& effect : effects) {
+    if (trace_.on())
+      if (const std::string text = describe(effect, trace_.names()); !text.empty()) trace_.say(now(), node_name(node), text);
+    mix(effect.index());
+    std::visit([&](auto& e) { carry_out(node, e, payload); }, effect);
+  }
+  effects.clear();
+  spare_effects_.push_back(std::move(effects));
+  set_timer(node);
+}
+
+void World::note_renaming(NodeIndex node) {
+  const NodeRef before = hosts_[node].ref;
+  if (nodes_[node].agent->self() == before) return;
+  hosts_[node].ref = nodes_[node].agent->self();
+  if (trace_.on()) trace_.say(now(), node_name(node), "was given up, and is " + trace_.names().node(hosts_[node].ref) + " now");
+  network_.disconnect_all(node);
+  bulk_.disconnect_all(node);
+  if (observer_ != nullptr) observer_->on_rename(node, before);
+}
+
+void World::set_timer(NodeIndex node) {
+  Node& self = nodes_[node];
+  const Time wanted = std::max(self.agent->next_wakeup(), now());
+  if (wanted >= self.timer || wanted == Time::never()) return;
+  self.timer = wanted;
+  const ProcessId process = hosts_.process(node);
+  queue_.at(wanted, [this, process, wanted] { timer_due(process, wanted); });
+}
+
+void World::timer_due(ProcessId process, Time set_for) {
+  if (!hosts_.alive(process)) return;
+  if (hosts_.defer(process.node, [this, process, set_for] { timer_due(process, set_for); })) return;
+  Node& self = nodes_[process.node];
+  if (self.timer != set_for) return;  // an earlier one was set since, and has taken its place
+  self.timer = Time::never();
+  if (self.agent->next_wakeup() <= now()) return step(process.node, event::Tick{});
+  set_timer(process.node);
+}
+
+void World::message_arrived(NodeIndex at, NodeRef from, const std::string& bytes) {
+  mix(XXH3_64bits(bytes.data(), bytes.size()));
+  auto decoded = decode_message(std::as_bytes(std::span(bytes)));
+  if (!decoded) return contract_broken(at, "a message cannot be decoded: " + decoded.error().message);
+  if (trace_.on())
+    trace_.say(now(), node_name(at), "<- " + trace_.names().node(from) + "  " + describe(decoded->message, trace_.names()));
+  const ByteView payload = decoded->payload;
+  const bool is_want = options_.cost != nullptr && std::holds_alternative<Want>(decoded->message);
+  const double began = is_want ? thread_seconds() : 0;
+  step(at, event::Received{from, std::move(decoded->message), payload.size()}, payload);
+  if (is_want) options_.cost->want_us.push_back(static_cast<float>((thread_seconds() - began) * 1e6));
+}
+
+void World::peer_lost(NodeIndex at, NodeRef peer, Loss why) {
+  static constexpr const char* kWhy[] = {"closed", "refused", "no answer", "somebody else is there", "rejected"};
+  if (trace_.on())
+    trace_.say(now(), node_name(at), "has no connection with " + trace_.names().node(peer) + ": " + kWhy[static_cast<int>(why)]);
+  step(at, event::PeerLost{peer, why});
+}
+
+void World::bulk_event(NodeIndex at, Event event) { step(at, std::move(event)); }
+
+void World::contract_broken(NodeIndex at, const std::string& what) {
+  violate("effects-make-sense", node_name(at) + ": " + what);
+}
+
+void World::transfer_began(TransferIndex transfer) {
+  if (observer_ != nullptr) observer_->on_transfer(bulk_.transfer(transfer));
+}
+
+// --- effects
+
+void World::carry_out(NodeIndex node, effect::Send& send, ByteView payload) {
+  std::string bytes;
+  encode_message(send.message, bytes);
+  if (send.payload == effect::Payload::kEvent)
+    bytes.append(reinterpret_cast<const char*>(payload.data()), payload.size());
+  if (send.payload == effect::Payload::kExtent) {
+    const ByteSpan memory = nodes_[node].arena;
+    if (!options_.carry_bytes)
+      bytes.append(send.extent.size, '\0');
+    else if (send.extent.end() > memory.size())
+      contract_broken(node, "a payload outside the arena");
+    else
+      bytes.append(reinterpret_cast<const char*>(memory.data() + send.extent.offset), send.extent.size);
+  }
+  if (bytes.size() > options_.limits.max_message_bytes)
+    return contract_broken(node, std::string("a ") + message_name(send.message) + " of " + std::to_string(bytes.size()) + " bytes");
+  network_.send(node, send.to, send.address, std::move(bytes));
+}
+
+void World::carry_out(NodeIndex node, effect::SendToAddress& send, ByteView) {
+  std::string bytes;
+  encode_message(send.message, bytes);
+  network_.send_to_address(node, send.address, std::move(bytes));
+}
+
+void World::carry_out(NodeIndex node, effect::Disconnect& disconnect, ByteView) {
+  network_.disconnect(node, disconnect.node);
+  bulk_.disconnect(node, disconnect.node);
+}
+
+void World::carry_out(NodeIndex node, effect::StorePayload& store, ByteView payload) {
+  if (store.extent.size != payload.size()) return contract_broken(node, "StorePayload of another size than the payload");
+  if (!options_.carry_bytes || payload.empty()) return;
+  if (store.extent.end() > nodes_[node].arena.size()) return contract_broken(node, "StorePayload outside the arena");
+  std::memcpy(nodes_[node].arena.data() + store.extent.offset, payload.data(), payload.size());
+}
+
+void World::carry_out(NodeIndex node, effect::Reply& reply, ByteView) {
+  if (reply.client == 0 || reply.client > ports_.size()) return contract_broken(node, "a reply to nobody");
+  Port& port = ports_[reply.client - 1];
+  if (port.process != hosts_.process(node)) return contract_broken(node, "a reply to another node's client");
+  port.answers.push_back({reply.request, std::move(reply.message)});
+  const Duration delay{static_cast<std::int64_t>(random_.below(options_.client_delay.ns + 1))};
+  port.last_answer = std::max(port.last_answer, now() + delay);
+  const ClientKey client = reply.client;
+  queue_.at(port.last_answer, [this, client] { answer_arrived(client); });
+}
+
+template <typename E>
+void World::carry_out(NodeIndex node, E& e, ByteView) {
+  if constexpr (std::is_same_v<E, effect::OpenCopy>) bulk_.open_copy(node, e);
+  if constexpr (std::is_same_v<E, effect::GrowCopy>) bulk_.grow_copy(node, e);
+  if constexpr (std::is_same_v<E, effect::SealCopy>) bulk_.seal_copy(node, e.copy);
+  if constexpr (std::is_same_v<E, effect::FollowCopy>) bulk_.follow_copy(node, e.copy);
+  if constexpr (std::is_same_v<E, effect::CloseCopy>) bulk_.close_copy(node, e.copy);
+  if constexpr (std::is_same_v<E, effect::StartPull>) bulk_.start_pull(node, e);
+  if constexpr (std::is_same_v<E, effect::CancelPull>) bulk_.cancel_pull(node, e.transfer);
+  if constexpr (std::is_same_v<E, effect::AcceptPull>) bulk_.accept_pull(node, e);
+  if constexpr (std::is_same_v<E, effect::RefusePull>) bulk_.refuse_pull(node, e);
+  if constexpr (std::is_same_v<E, effect::StopServe>) bulk_.stop_serve(node, e);
+}
+
+// --- clients
+
+ClientKey World::attach(NodeIndex node) {
+  Port& port = ports_.emplace_back();
+  port.process = hosts_.process(node);
+  port.number = ++nodes_[node].clients;
+  return ports_.size();
+}
+
+bool World::attached(ClientKey client) const {
+  const Port& port = ports_[client - 1];
+  return port.open && hosts_.alive(port.process);
+}
+
+void World::detach(ClientKey client) {
+  Port& port = ports_[client - 1];
+  if (!port.open) return;
+  port.open = false;
+  port.answers.clear();
+  if (trace_.on()) trace_.say(now(), node_name(port.process.node), "client " + std::to_string(client) + " is gone");
+  port.asks.push_back({0, {}, {}, true});
+  port.last_ask = std::max(port.last_ask, now());
+  queue_.at(port.last_ask, [this, client] { ask_arrived(client); });
+}
+
+void World::ask(ClientKey client, std::uint64_t request, client::Request message, std::string payload) {
+  Port& port = ports_[client - 1];
+  if (!port.open) return;
+  if (trace_.on())
+    trace_.say(now(), node_name(port.process.node), "client " + std::to_string(client) + " " +
+                                                        describe(message, trace_.names()) + " (request " +
+                                                        std::to_string(request) + ")");
+  port.asks.push_back({request, std::move(message), std::move(payload)});
+  const Duration delay{static_cast<std::int64_t>(random_.below(options_.client_delay.ns + 1))};
+  port.last_ask = std::max(port.last_ask, now() + delay);
+  queue_.at(port.last_ask, [this, client] { ask_arrived(client); });
+}
+
+void World::ask_arrived(ClientKey client) {
+  Port& port = ports_[client - 1];
+  if (!hosts_.alive(port.process)) return;
+  if (hosts_.defer(port.process.node, [this, client] { ask_arrived(client); })) return;
+  const Ask ask = std::move(port.asks.front());
+  port.asks.pop_front();
+  if (ask.gone) return step(port.process.node, event::ClientGone{client});
+  step(port.process.node, event::ClientAsked{client, ask.request, ask.message, ask.payload.size()},
+       std::as_bytes(std::span(ask.payload)));
+}
+
+void World::answer_arrived(ClientKey client) {
+  Port& port = ports_[client - 1];
+  if (!port.open || port.answers.empty() || !hosts_.alive(port.process)) return;
+  const Answer answer = std::move(port.answers.front());
+  port.answers.pop_front();
+  if (trace_.on())
+    trace_.say(now(), node_name(port.process.node), "client " + std::to_string(client) + " hears: " +
+                                                        describe(answer.message, trace_.names()) + " (request " +
+                                                        std::to_string(answer.request) + ")");
+  if (observer_ != nullptr) observer_->on_reply(client, answer.request, answer.message);
+}
+
+}  // namespace hoplite::sim

@@ -1,0 +1,194 @@
+// A cluster in virtual time: hosts, the network between them, and on each host one Agent with its memory and its clients.
+//
+// The world plays the part of src/node: it turns what happens into events and carries out the effects. It knows nothing of
+// what should happen; an observer (invariants.h) judges.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/agent/agent.h"
+#include "sim/bulk.h"
+#include "sim/network.h"
+#include "sim/trace.h"
+
+namespace hoplite::sim {
+
+struct NodeSpec {
+  Address address;
+  LinkSpec link;
+  std::uint64_t capacity = kMiB;
+  std::vector<Address> seeds;  // whom it joins; may be set until it is started
+};
+
+// How long the agents took to handle one kind of message, in time of the processor.
+struct StepCost {
+  std::vector<float> want_us;
+};
+
+struct WorldOptions {
+  std::uint64_t seed = 0;
+  Limits limits;
+  NetworkOptions network;
+  BulkOptions bulk;
+  bool carry_bytes = true;        // false: sizes only, for very large runs
+  Duration client_delay;          // a request or reply takes up to this long between client and daemon
+  std::uint64_t max_events = ~std::uint64_t{0};  // more than this is a livelock
+  std::ostream* trace = nullptr;
+  StepCost* cost = nullptr;
+};
+
+enum class Crash : std::uint8_t { kProcess, kMachine };
+
+struct Violation {
+  std::string invariant;
+  std::string text;
+  Time when;
+};
+
+class WorldObserver {
+ public:
+  virtual ~WorldObserver() = default;
+  virtual void on_reply(ClientKey client, std::uint64_t request, const client::Reply& reply) = 0;
+  virtual void on_transfer(const Bulk::Transfer& transfer) = 0;
+  virtual void on_leave(NodeIndex node) = 0;                  // it says goodbye, and will be gone in a moment
+  virtual void on_death(NodeIndex node) = 0;                  // after the process is gone
+  virtual void on_rename(NodeIndex node, NodeRef before) = 0;  // it heard that it was given up
+};
+
+class World final : private NetworkSink, private BulkSink {
+ public:
+  explicit World(const WorldOptions& options);
+  ~World() override;
+  void observe(WorldObserver* observer) { observer_ = observer; }
+
+  // --- building
+  NodeIndex add_node(NodeSpec spec);
+  NodeSpec& spec(NodeIndex node) { return nodes_[node].spec; }
+  std::size_t size() const { return nodes_.size(); }
+
+  // --- time
+  Time now() const { return queue_.now(); }
+  // False as soon as there is a violation.
+  bool run_until(Time when);
+  bool run_for(Duration duration) { return run_until(now() + duration); }
+  void at(Time when, Task task) { queue_.at(when, task); }
+  EventQueue& queue() { return queue_; }
+
+  // --- what happens to nodes
+  void start(NodeIndex node);  // a new process, with a new identity
+  // All nodes at once, as a cluster that has been running: everybody knows everybody.
+  void start_acquainted();
+  void crash(NodeIndex node, Crash how);
+  void leave(NodeIndex node);  // asked to stop: it says goodbye, then the process ends
+  void pause(NodeIndex node);
+  void resume(NodeIndex node);
+  void block(NodeIndex from, NodeIndex to);
+  void unblock(NodeIndex from, NodeIndex to);
+  void heal();
+  void break_connections(NodeIndex a, NodeIndex b);
+  void set_rate(NodeIndex node, double bytes_per_second);
+
+  bool running(NodeIndex node) const { return hosts_[node].running; }
+  bool paused(NodeIndex node) const { return hosts_[node].paused; }
+  // The agent of a running node.
+  Agent& agent(NodeIndex node) { return *nodes_[node].agent; }
+  ByteSpan arena(NodeIndex node) override { return nodes_[node].arena; }
+  std::uint64_t capacity(NodeIndex node) const { return nodes_[node].spec.capacity; }
+
+  // --- clients
+  ClientKey attach(NodeIndex node);
+  void detach(ClientKey client);  // it dies, or ends: the daemon sees the socket close
+  bool attached(ClientKey client) const;  // and its daemon is still the one it attached to
+  NodeIndex node_of(ClientKey client) const { return ports_[client - 1].process.node; }
+  // The client's number at its daemon, for ids that it mints itself.
+  std::uint32_t number_of(ClientKey client) const { return ports_[client - 1].number; }
+  void ask(ClientKey client, std::uint64_t request, client::Request message, std::string payload = {});
+
+  // --- judging
+  void violate(const std::string& invariant, const std::string& text);
+  const std::optional<Violation>& violation() const { return violation_; }
+  std::uint64_t digest() const { return digest_; }
+  std::uint64_t steps() const { return steps_; }
+
+  Random& random() { return random_; }
+  Trace& trace() { return trace_; }
+  const Bulk& bulk() const { return bulk_; }
+  const Network& network() const { return network_; }
+  const WorldOptions& options() const { return options_; }
+  const Hosts& hosts() const { return hosts_; }
+
+ private:
+  class BulkProgress;
+  struct Node {
+    NodeSpec spec;
+    std::unique_ptr<Progress> progress;
+    std::unique_ptr<Agent> agent;
+    std::vector<std::byte> arena;
+    Time timer = Time::never();  // the earliest timer that is set
+    std::uint32_t clients = 0;
+  };
+  struct Ask {
+    std::uint64_t request = 0;
+    client::Request message;
+    std::string payload;
+    bool gone = false;
+  };
+  struct Answer {
+    std::uint64_t request = 0;
+    client::Reply message;
+  };
+  struct Port {  // one client's connection
+    ProcessId process;
+    std::uint32_t number = 0;
+    bool open = true;
+    std::deque<Ask> asks;
+    std::deque<Answer> answers;
+    Time last_ask, last_answer;
+  };
+
+  // NetworkSink, BulkSink
+  void message_arrived(NodeIndex at, NodeRef from, const std::string& bytes) override;
+  void peer_lost(NodeIndex at, NodeRef peer, Loss why) override;
+  void bulk_event(NodeIndex at, Event event) override;
+  void contract_broken(NodeIndex at, const std::string& what) override;
+  void transfer_began(TransferIndex transfer) override;
+
+  void power_on(NodeIndex node);
+  void make_agent(NodeIndex node, std::vector<MemberNews> known);
+  void step(NodeIndex node, Event event, ByteView payload = {});
+  void note_renaming(NodeIndex node);
+  void set_timer(NodeIndex node);
+  void timer_due(ProcessId process, Time set_for);
+  void ask_arrived(ClientKey client);
+  void answer_arrived(ClientKey client);
+  void mix(std::uint64_t value) { digest_ = mix64(digest_ ^ value); }
+
+  // Effects, one function for each.
+  void carry_out(NodeIndex node, effect::Send& send, ByteView payload);
+  void carry_out(NodeIndex node, effect::SendToAddress& send, ByteView payload);
+  void carry_out(NodeIndex node, effect::Disconnect& disconnect, ByteView payload);
+  void carry_out(NodeIndex node, effect::StorePayload& store, ByteView payload);
+  void carry_out(NodeIndex node, effect::Reply& reply, ByteView payload);
+  template <typename E>
+  void carry_out(NodeIndex node, E& bulk_effect, ByteView payload);
+
+  WorldOptions options_;
+  EventQueue queue_;
+  Random random_;
+  Trace trace_;
+  Hosts hosts_;
+  Network network_;
+  Bulk bulk_;
+  WorldObserver* observer_ = nullptr;
+  std::deque<Node> nodes_;
+  std::deque<Port> ports_;  // by client key - 1
+  std::optional<Violation> violation_;
+  std::uint64_t digest_ = 0;
+  std::uint64_t steps_ = 0;
+  std::vector<Effects> spare_effects_;  // emptied vectors, to be used again
+};
+
+}  // namespace hoplite::sim
