@@ -82,21 +82,21 @@ std::string printed(const char* format, double value, const char* unit) {
 Result<std::uint64_t> parse_size(std::string_view text) {
   auto bytes = scaled(text, kSizes, "size");
   if (!bytes) return bytes.error();
-  return static_cast<std::uint64_t>(*bytes);
+  return static_cast<std::uint64_t>(std::llround(*bytes));
 }
 
 Result<std::uint64_t> parse_rate(std::string_view text) {
   if (text == "none" || text == "0") return std::uint64_t{0};
   auto rate = scaled(text, kRates, "rate");
   if (!rate) return rate.error();
-  return static_cast<std::uint64_t>(*rate);
+  return static_cast<std::uint64_t>(std::llround(*rate));
 }
 
 Result<Duration> parse_duration(std::string_view text) {
   auto seconds = scaled(text, kDurations, "duration");
   if (!seconds) return seconds.error();
   if (*seconds > 9e9) return Error{Code::kInvalidArgument, "'" + std::string(text) + "' is too long"};
-  return Duration::from_seconds(*seconds);
+  return Duration{std::llround(*seconds * 1e9)};  // not cut off: 50 us are 49,999.99 ns in binary
 }
 
 std::string format_size(std::uint64_t bytes) {

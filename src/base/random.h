@@ -35,7 +35,8 @@ class Random {
 
   // Uniform in [0, bound); 0 if bound is 0.
   std::uint64_t below(std::uint64_t bound) {
-    return static_cast<std::uint64_t>((static_cast<unsigned __int128>(next()) * bound) >> 64);
+    __extension__ using Wide = unsigned __int128;
+    return static_cast<std::uint64_t>((static_cast<Wide>(next()) * bound) >> 64);
   }
   // Uniform in [low, high].
   std::uint64_t between(std::uint64_t low, std::uint64_t high) { return low + below(high - low + 1); }

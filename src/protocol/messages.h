@@ -212,14 +212,14 @@ struct DeleteRequest {
   ObjectId id;
   template <typename A> void fields(A& a) { a(request, id); }
 };
-struct DeleteReply {
+struct DeleteReply {  // every holder has dropped its copy, or is dead
   std::uint64_t request = 0;
   ObjectId id;
   bool existed = false;
   template <typename A> void fields(A& a) { a(request, id, existed); }
 };
 enum class DropReason : std::uint8_t {
-  kDeleted,   // keep a tombstone
+  kDeleted,   // keep a tombstone; answered with Withdraw
   kConflict,  // another version of the id won
   kReset,     // the version will never be complete: its producer is gone. Ask again.
 };

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -91,10 +92,11 @@ struct TcpOptions {
   std::string token;             // the cluster token; empty = none
   std::uint32_t io_threads = 1;
   std::uint64_t max_rate = 0;    // egress limit in bytes per second over all peers; 0 = none
-  bool busy_poll = false;        // I/O threads spin instead of sleeping
+  bool busy_poll = false;        // I/O threads spin while there are transfers
   std::byte* arena = nullptr;    // extents are offsets into this mapping
   std::uint64_t arena_bytes = 0;
   Limits limits;
+  std::function<void(std::string)> log;  // one line for the operator, on the loop thread; may be empty
 };
 
 // kInvalidArgument or kUnavailable with the reason ("address 10.0.0.1:7411 is in use").

@@ -244,6 +244,10 @@ void Agent::Impl::on(NodeRef from, const NotHome& m) {
   if (r == nullptr || r->home != from) return;
   // One of us lags behind; the Sync that follows, or the next gossip, settles it. Then we ask again.
   const Time soon = now_ + limits_.retry_backoff * 2;
+  if (r->copy != 0) {
+    auto& timer = resyncs_[from.id];
+    if (!timer) timers_.set(timer, soon, {Timer::Kind::kResync, {}, 0, from.id.value});
+  }
   if (r->fetch == Fetch::kAsking) timers_.set(r->want_timer, soon, {Timer::Kind::kWant, m.id, 0, 0});
   if (!r->waits.empty()) timers_.set(r->notify_timer, soon, {Timer::Kind::kNotify, m.id, 0, 0});
   if (r->put) timers_.set(r->put->retry, soon, {Timer::Kind::kClaim, m.id, 0, 0});

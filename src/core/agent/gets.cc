@@ -160,6 +160,7 @@ void Agent::Impl::stop_asking(Record& record) {
   timers_.cancel(record.want_timer);
   record.fetch = Fetch::kIdle;
   record.want_request = 0;
+  if (record.copy == 0) refuse_parked(record.id);
 }
 
 void Agent::Impl::on(NodeRef from, const Waiting& m) {
@@ -202,6 +203,7 @@ void Agent::Impl::on(NodeRef from, const WantFailed& m) {
   if (r->gets.empty()) {
     timers_.cancel(r->want_timer);
     r->fetch = Fetch::kIdle;
+    refuse_parked(m.id);
     return forget_if_unused(m.id);
   }
   r->told_lost = true;
@@ -273,7 +275,7 @@ void Agent::Impl::on(NodeRef from, const InlineObject& m) {
     if (from.id != self().id) announce(*r);
     return;
   }
-  const bool wanted = r != nullptr && !r->put && !r->gets.empty() && from.id != self().id &&
+  const bool wanted = r != nullptr && !r->put && (!r->gets.empty() || copy != nullptr) && from.id != self().id &&
                       m.meta.size() <= limits_.max_meta_bytes;
   if (wanted && copy != nullptr) detach(*r);
   if (wanted) copy = table_.add(m.id, m.version, payload_bytes_, Alignment::kCacheLine);
@@ -295,6 +297,7 @@ void Agent::Impl::on(NodeRef from, const InlineObject& m) {
   if (shaky_homes_.contains(from.id)) announce(*r);
   fulfil_gets(*r);
   became_ready(*r);
+  reconsider_parked(m.id);
 }
 
 std::string Agent::Impl::waiting_for(const Record& record) const {

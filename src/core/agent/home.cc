@@ -1,4 +1,6 @@
 // This node as a home: messages to the directory, and the directory's words to others.
+#include <algorithm>
+
 #include "base/coverage.h"
 #include "core/agent/impl.h"
 #include "core/broadcast/plan.h"
@@ -122,6 +124,8 @@ void Agent::Impl::on(NodeRef from, const Unwant& m) { directory_.on_unwant(from,
 
 void Agent::Impl::on(NodeRef from, const Announce& m) {
   Announce mine = m;
+  const auto foreign = std::ranges::find_if(m.facts, [&](const Fact& f) { return home(f.id) != self(); });
+  if (foreign != m.facts.end()) send(from, NotHome{foreign->id});
   std::erase_if(mine.facts, [&](const Fact& f) { return home(f.id) != self() || f.meta.size() > limits_.max_meta_bytes; });
   std::erase_if(mine.tombstones, [&](const Tombstone& t) { return home(t.id) != self(); });
   Directory::Output out;

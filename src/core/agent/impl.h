@@ -142,8 +142,9 @@ class Agent::Impl final : private Directory::Host {
   bool start_pull(Record& record, Copy& copy, std::uint32_t slice, NodeRef parent);
   void complete_fetch(Record& record, Copy& copy);
   void consider_pull(const ParkedPull& asked);
-  void reconsider_parked(CopyKey copy);
-  void refuse_parked(CopyKey copy);
+  void reconsider_parked(const ObjectId& id);
+  void refuse_parked(const ObjectId& id);
+  void park(const ParkedPull& asked);
   void accept_pull(Copy& copy, const ParkedPull& asked);
   void open_in_data_plane(Copy& copy);
   bool has_children(const Copy& copy) const;
@@ -207,7 +208,7 @@ class Agent::Impl final : private Directory::Host {
   std::unordered_map<ClientKey, ClientState> clients_;
   std::unordered_map<TransferId, PullState> pulls_;
   std::unordered_map<ServeId, ServeState> serves_;
-  std::map<CopyKey, std::vector<ParkedPull>> parked_pulls_;
+  std::map<ObjectId, std::vector<ParkedPull>> parked_pulls_;
   std::map<RequestKey, WaitState> waits_;
   std::map<std::uint64_t, DeleteState> deletes_;
   std::deque<RoomRequest> room_queue_;

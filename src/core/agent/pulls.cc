@@ -23,12 +23,12 @@ void Agent::Impl::open_in_data_plane(Copy& copy) {
 }
 
 bool Agent::Impl::has_children(const Copy& copy) const {
-  return copy.serves > 0 || parked_pulls_.contains(copy.key);
+  return copy.serves > 0 || parked_pulls_.contains(copy.id);
 }
 
 bool Agent::Impl::has_children(const Copy& copy, std::uint32_t slice) const {
   if (slice < copy.slices.size() && copy.slices[slice].children > 0) return true;
-  const auto parked = parked_pulls_.find(copy.key);
+  const auto parked = parked_pulls_.find(copy.id);
   return parked != parked_pulls_.end() &&
          std::ranges::any_of(parked->second, [&](const ParkedPull& p) { return p.pull.slice == slice; });
 }
@@ -74,7 +74,7 @@ void Agent::Impl::on(const event::PullAccepted& e) {
   if (!copy.current) return;
   copy.slices[it->second.slice].attached = true;
   if (Record* r = find(copy.id)) r->attempts = 0;
-  reconsider_parked(copy.key);
+  reconsider_parked(copy.id);
 }
 
 void Agent::Impl::on(const event::PullSilent& e) {
@@ -127,7 +127,7 @@ void Agent::Impl::complete_fetch(Record& record, Copy& copy) {
   announce(record, std::max<std::uint32_t>(static_cast<std::uint32_t>(rate_kib), 1));
   fulfil_gets(record);
   became_ready(record);
-  reconsider_parked(copy.key);
+  reconsider_parked(copy.id);
 }
 
 // --- as a parent ---------------------------------------------------------------------------------------------------------
@@ -144,11 +144,15 @@ void Agent::Impl::consider_pull(const ParkedPull& asked) {
   const auto refuse = [&] { emit(effect::RefusePull{asked.channel, pull.transfer, Code::kUnavailable}); };
   Record* r = find(pull.id);
   Copy* copy = r == nullptr ? nullptr : current_copy(*r);
-  if (copy == nullptr || copy->version != pull.version || copy->closing || pull.slices == 0 ||
-      pull.slices > limits_.max_slices || pull.slice >= pull.slices || copy->serves >= 2 * limits_.max_children * pull.slices) {
+  if (pull.slices == 0 || pull.slices > limits_.max_slices || pull.slice >= pull.slices) return refuse();
+  // The child may be faster than the home's word to us: what we have asked for, we may get.
+  if (copy == nullptr && r != nullptr && r->fetch == Fetch::kAsking) return park(asked);
+  if (copy == nullptr || copy->version != pull.version) {
     COVERAGE_MARK(pull_refused_no_such_copy);
+    send(home(pull.id), Withdraw{pull.id, pull.version});  // somebody believes that we have it
     return refuse();
   }
+  if (copy->closing || copy->serves >= 2 * limits_.max_children * pull.slices) return refuse();
   const SliceRange range = slice_range(copy->extent.size, pull.slices, pull.slice);
   if (pull.offset < range.begin || pull.offset > range.end) return refuse();
   if (copy->state == CopyState::kComplete) return accept_pull(*copy, asked);
@@ -156,19 +160,21 @@ void Agent::Impl::consider_pull(const ParkedPull& asked) {
 
   const bool attached = copy->state == CopyState::kWriting ? r->put && r->put->claimed
                                                            : copy->slices[pull.slice].attached;
-  if (!attached) {
-    auto& parked = parked_pulls_[copy->key];
-    if (parked.size() >= kMaxParkedPulls) return refuse();
-    COVERAGE_MARK(pull_parked);
-    parked.push_back(asked);
-    return;
-  }
+  if (!attached) return park(asked);
   const std::uint64_t here = copy->state == CopyState::kWriting ? copy->written : progress_.watermark(copy->key, pull.slice);
   if (here < pull.offset || (pull.has_children && here == pull.offset)) {
     COVERAGE_MARK(pull_refused_not_ahead);
     return refuse();
   }
   accept_pull(*copy, asked);
+}
+
+void Agent::Impl::park(const ParkedPull& asked) {
+  auto& parked = parked_pulls_[asked.pull.id];
+  if (parked.size() >= kMaxParkedPulls)
+    return emit(effect::RefusePull{asked.channel, asked.pull.transfer, Code::kUnavailable});
+  COVERAGE_MARK(pull_parked);
+  parked.push_back(asked);
 }
 
 void Agent::Impl::accept_pull(Copy& copy, const ParkedPull& asked) {
@@ -182,16 +188,16 @@ void Agent::Impl::accept_pull(Copy& copy, const ParkedPull& asked) {
 }
 
 // The copy was attached, or became complete.
-void Agent::Impl::reconsider_parked(CopyKey copy) {
-  const auto it = parked_pulls_.find(copy);
+void Agent::Impl::reconsider_parked(const ObjectId& id) {
+  const auto it = parked_pulls_.find(id);
   if (it == parked_pulls_.end()) return;
   const std::vector<ParkedPull> parked = std::move(it->second);
   parked_pulls_.erase(it);
   for (const ParkedPull& asked : parked) consider_pull(asked);
 }
 
-void Agent::Impl::refuse_parked(CopyKey copy) {
-  const auto it = parked_pulls_.find(copy);
+void Agent::Impl::refuse_parked(const ObjectId& id) {
+  const auto it = parked_pulls_.find(id);
   if (it == parked_pulls_.end()) return;
   for (const ParkedPull& asked : it->second)
     emit(effect::RefusePull{asked.channel, asked.pull.transfer, Code::kUnavailable});

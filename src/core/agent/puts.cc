@@ -162,6 +162,7 @@ void Agent::Impl::send_claim(Record& record) {
   const Copy& copy = *table_.find(put.copy);
   put.request = next_request_++;
   put.sealed_sent = put.sealing;
+  put.asked.insert(record.home);
   const bool small = put.sealing && copy.extent.size <= limits_.inline_bytes && record.home.id != self().id;
   if (record.home.id != self().id)
     timers_.set(put.retry, now_ + limits_.request_retry, {Timer::Kind::kClaim, record.id, 0, 0});
@@ -179,7 +180,7 @@ void Agent::Impl::on(NodeRef from, const PutReply& m) {
   if (r->put->sealing) return send_claim(*r);
   // Bytes may be asked for from now on.
   fulfil_gets(*r);
-  reconsider_parked(r->copy);
+  reconsider_parked(m.id);
 }
 
 void Agent::Impl::commit_put(Record& record) {
@@ -194,15 +195,17 @@ void Agent::Impl::commit_put(Record& record) {
     reply(put.client, put.client_request, client::PutDone{record.id});
   fulfil_gets(record);
   became_ready(record);
-  reconsider_parked(copy.key);
+  reconsider_parked(record.id);
 }
 
 // The home refused. A client that still writes is told when it seals.
 void Agent::Impl::fail_put(Record& record, Code code, const std::string& why) {
-  PutState put = *record.put;
+  const PutState put = *record.put;
   timers_.cancel(record.put->deadline);
   timers_.cancel(record.put->retry);
   record.put.reset();
+  for (const NodeRef& home : put.asked)
+    if (home != record.home) send(home, Withdraw{record.id, table_.find(put.copy)->version});
   if (const auto client = clients_.find(put.client); client != clients_.end()) {
     if (put.client_request != 0) fail(put.client, put.client_request, code, why);
     if (client->second.writing.contains(put.copy)) client->second.writing[put.copy] = code;
@@ -220,8 +223,9 @@ void Agent::Impl::give_up_put(Record& record) {
   const Version version = table_.find(record.put->copy)->version;
   timers_.cancel(record.put->deadline);
   timers_.cancel(record.put->retry);
+  const std::set<NodeRef> asked = std::move(record.put->asked);
   record.put.reset();
-  send(record.home, Withdraw{id, version});
+  for (const NodeRef& home : asked) send(home, Withdraw{id, version});
   detach(record);
   ensure_fetch(record);
   forget_if_unused(id);

@@ -29,6 +29,7 @@ struct GetRequest {
 struct PutState {
   CopyKey copy = 0;
   std::uint64_t request = 0;   // of the last PutRequest
+  std::set<NodeRef> asked;     // homes that it was sent to: they are told if it is given up
   bool sealed_sent = false;    // that request said "sealed"
   bool claimed = false;        // the home has accepted the id
   bool sealing = false;        // the client has nothing to add

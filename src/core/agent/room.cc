@@ -12,7 +12,7 @@ void Agent::Impl::detach(Record& record) {
   if (copy == nullptr) return;
   const CopyKey key = copy->key;
   reset_followers(record);
-  refuse_parked(key);
+  refuse_parked(record.id);
   record.copy = 0;
   if (record.fetch == Fetch::kPulling) record.fetch = Fetch::kIdle;
   copy->current = false;
@@ -157,7 +157,10 @@ void Agent::Impl::on(NodeRef from, const Pin& m) {
 }
 
 void Agent::Impl::on(NodeRef from, const Drop& m) {
-  if (m.reason == DropReason::kDeleted) tombstones_.add(m.id, m.version, now_ + limits_.tombstone_life);
+  if (m.reason == DropReason::kDeleted) {
+    tombstones_.add(m.id, m.version, now_ + limits_.tombstone_life);
+    send(from, Withdraw{m.id, m.version});
+  }
   Record* r = find(m.id);
   if (r == nullptr) {
     if (m.reason == DropReason::kReset) send(from, Withdraw{m.id, m.version});

@@ -61,10 +61,14 @@ void Directory::reset(NodeRef self) {
   lost_.clear();
   parked_.clear();
   unconfirmed_.clear();
+  deleting_.clear();
 }
 
 void Directory::node_died(Time now, NodeRef node, Output& out) {
   unconfirmed_.erase(node.id);
+  std::vector<ObjectId> deletes;
+  for (const auto& [id, pending] : deleting_) deletes.push_back(id);
+  for (const ObjectId& id : deletes) dropped(id, node, out);
   const auto it = by_node_.find(node.id);
   if (it == by_node_.end()) return;
   const std::set<ObjectId> ids = it->second;
@@ -123,7 +127,8 @@ void Directory::replay_parked(Time now, Output& out) {
   auto parked = std::move(parked_);
   parked_.clear();
   for (auto& [key, request] : parked) {
-    // Its home may have moved on while it was parked; then its sender has asked there.
+    // While it was parked, its sender may have died, or its home moved; then its sender has asked there.
+    if (!std::ranges::binary_search(alive_, request.from)) continue;
     if (home_of(std::get<ObjectId>(key), alive_) != self_) continue;
     if (const auto* put = std::get_if<PutRequest>(&request.message)) {
       on_put(now, request.from, *put, out);
@@ -447,8 +452,10 @@ void Directory::take_fact(Time now, NodeRef from, const Fact& fact, Output& out)
   if (fact.state != CopyState::kKnows) {
     const auto known = entry.holders.find(from.id);
     const bool was_primary = known != entry.holders.end() && known->second.primary;
-    const bool primary = fact.state == CopyState::kComplete && (fact.primary || was_primary);
-    hold(fact.id, entry, from, fact.state, primary);
+    // A complete copy does not become one that is being written: that fact crossed the seal.
+    const bool sealed = known != entry.holders.end() && known->second.state == CopyState::kComplete;
+    const CopyState state = sealed && fact.state == CopyState::kWriting ? CopyState::kComplete : fact.state;
+    hold(fact.id, entry, from, state, state == CopyState::kComplete && (fact.primary || was_primary));
     if (was_primary && !fact.primary && fact.state == CopyState::kComplete)
       out.sends.push_back({from, Pin{fact.id, entry.version, true}});
     if (entry.plan && fact.state != CopyState::kGrowing) entry.plan->add_root(now, from.id);
@@ -496,6 +503,7 @@ void Directory::on_withdraw(Time now, NodeRef from, const Withdraw& withdraw, Ou
     COVERAGE_MARK(parked_put_withdrawn);
     parked_.erase(parked);
   }
+  dropped(withdraw.id, from, out);
   const auto it = entries_.find(withdraw.id);
   if (it == entries_.end() || it->second.version != withdraw.version) return;
   unhold(withdraw.id, it->second, from.id);
@@ -531,10 +539,32 @@ void Directory::on_evict(Time now, NodeRef from, const EvictRequest& request, Ou
 
 void Directory::on_delete(Time now, NodeRef from, const DeleteRequest& request, Output& out) {
   if (park_unless_settled(now, from, request.id, request, out)) return;
+  const auto pending = deleting_.find(request.id);
+  if (pending != deleting_.end()) {  // asked again: perhaps a Drop was lost
+    pending->second.askers[from] = request.request;
+    for (const NodeRef& holder : pending->second.holders)
+      out.sends.push_back({holder, Drop{request.id, pending->second.version, DropReason::kDeleted}});
+    return;
+  }
   const auto it = entries_.find(request.id);
   const bool existed = it != entries_.end() && it->second.version != 0;
+  std::set<NodeRef> holders;
+  if (existed) {
+    for (const auto& [node, holder] : it->second.holders) holders.insert(holder.ref);
+    if (!holders.empty()) deleting_[request.id] = {it->second.version, holders, {{from, request.request}}};
+  }
   if (it != entries_.end()) bury(request.id, it->second.version, now + limits_.tombstone_life, out);
-  out.sends.push_back({from, DeleteReply{request.request, request.id, existed}});
+  if (holders.empty()) out.sends.push_back({from, DeleteReply{request.request, request.id, existed}});
+}
+
+// `holder` has no copy of `id` any more. The last one's word ends the delete.
+void Directory::dropped(const ObjectId& id, NodeRef holder, Output& out) {
+  const auto pending = deleting_.find(id);
+  if (pending == deleting_.end()) return;
+  pending->second.holders.erase(holder);
+  if (!pending->second.holders.empty()) return;
+  for (const auto& [asker, request] : pending->second.askers) out.sends.push_back({asker, DeleteReply{request, id, true}});
+  deleting_.erase(pending);
 }
 
 void Directory::bury(const ObjectId& id, Version version, Time until, Output& out) {

@@ -134,6 +134,7 @@ class Directory {
   bool serve_one(Time now, const ObjectId& id, Entry& entry, const Waiter& waiter, Output& out);
   bool assign(Time now, const ObjectId& id, Entry& entry, const Waiter& waiter, Output& out);
   void bury(const ObjectId& id, Version version, Time until, Output& out);
+  void dropped(const ObjectId& id, NodeRef holder, Output& out);
   void node_died(Time now, NodeRef node, Output& out);
   void drop_foreign_entries(const std::vector<NodeRef>& joined);
   void erase_if_empty(const ObjectId& id);
@@ -149,6 +150,13 @@ class Directory {
   std::map<NodeId, std::set<ObjectId>> by_node_;  // entries in which a node holds or waits
   Tombstones& tombstones_;
   std::deque<std::pair<Time, ObjectId>> lost_;  // lost entries expire like tombstones
+  // Deletes that wait for the holders' word.
+  struct Deleting {
+    Version version = 0;
+    std::set<NodeRef> holders;
+    std::map<NodeRef, std::uint64_t> askers;  // and the numbers of their requests
+  };
+  std::map<ObjectId, Deleting> deleting_;
   struct Parked {
     NodeRef from;
     Message message;

@@ -1,0 +1,302 @@
+#include "sim/bulk.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "sim/contents.h"
+
+namespace hoplite::sim {
+namespace {
+
+// Toy agents: every pull is accepted from copy 1 unless a test says otherwise, and all events are written down.
+class BulkTest : public ::testing::Test, protected BulkSink {
+ protected:
+  static constexpr std::uint64_t kArena = 1 << 20;
+
+  void make(NodeIndex count, double rate, BulkOptions options = {}) {
+    bulk_.emplace(queue_, hosts_, random_, *this, options);
+    for (NodeIndex node = 0; node < count; ++node) {
+      LinkSpec link;
+      link.latency = Duration::ms(1);
+      link.up = link.down = rate;
+      hosts_.add({"host" + std::to_string(node), 1}, link);
+      hosts_[node].running = true;
+      hosts_[node].start = 1;
+      hosts_[node].ref = {NodeId{node + 1}, 0};
+      bulk_->add_node();
+      arenas_.emplace_back(kArena);
+    }
+  }
+  void put(NodeIndex node, std::uint64_t size) {
+    bulk_->open_copy(node, {1, {0, size}, 1, true});
+    fill_contents(7, 0, ByteSpan(arenas_[node]).first(size));
+  }
+  TransferId pull(NodeIndex child, NodeIndex parent, std::uint64_t size, std::uint32_t slices = 1, std::uint32_t slice = 0) {
+    if (!bulk_->copies(child).contains(1)) bulk_->open_copy(child, {1, {0, size}, slices, false});
+    PullRequest request{.transfer = next_++, .version = 5, .slice = slice, .slices = slices};
+    request.offset = bulk_->watermark(child, 1, slice);
+    bulk_->start_pull(child, {hosts_[parent].ref, hosts_[parent].address, 1, request});
+    return request.transfer;
+  }
+  void run(Duration time = Duration::s(100)) {
+    const Time end = queue_.now() + time;
+    while (queue_.next_time() <= end) queue_.run_next();
+    queue_.advance_to(end);
+  }
+  double ended_at(NodeIndex node) const {
+    for (const auto& [who, what, when] : log_)
+      if (who == node && what.starts_with("ended complete")) return static_cast<double>(when.ns) * 1e-9;
+    return -1;
+  }
+  std::vector<std::string> said(NodeIndex node) const {
+    std::vector<std::string> texts;
+    for (const auto& [who, what, when] : log_)
+      if (who == node) texts.push_back(what);
+    return texts;
+  }
+
+  void bulk_event(NodeIndex at, Event event) override {
+    static constexpr const char* kEnds[] = {"complete", "refused", "aborted", "lost", "cancelled"};
+    if (const auto* asked = std::get_if<event::PullAsked>(&event)) {
+      if (park_) {
+        parked_.push_back(*asked);
+      } else if (refuse_) {
+        bulk_->refuse_pull(at, {asked->channel, asked->pull.transfer, Code::kUnavailable});
+      } else {
+        bulk_->accept_pull(at, {asked->channel, next_serve_++, 1, asked->pull});
+      }
+    }
+    std::string text;
+    if (std::holds_alternative<event::PullAccepted>(event)) text = "accepted";
+    if (std::holds_alternative<event::PullSilent>(event)) text = "silent";
+    if (const auto* ended = std::get_if<event::PullEnded>(&event))
+      text = std::string("ended ") + kEnds[static_cast<int>(ended->how)] + " " + std::to_string(ended->watermark);
+    if (std::holds_alternative<event::ServeEnded>(event)) text = "serve ended";
+    if (std::holds_alternative<event::CopyClosed>(event)) text = "closed";
+    if (!text.empty()) log_.push_back({at, text, queue_.now()});
+    if (text.starts_with("ended complete")) {
+      bool all = true;
+      for (const std::uint64_t mark : bulk_->copies(at).at(1).watermarks) all = all && mark > 0;
+      if (all && bulk_->active_pulls(at) == 0) bulk_->seal_copy(at, 1);
+    }
+  }
+  ByteSpan arena(NodeIndex node) override { return arenas_[node]; }
+  void contract_broken(NodeIndex, const std::string& what) override { broken_.push_back(what); }
+  void transfer_began(TransferIndex) override {}
+
+  struct Line {
+    NodeIndex node;
+    std::string what;
+    Time when;
+  };
+  EventQueue queue_;
+  Random random_{3};
+  Hosts hosts_{random_};
+  std::optional<Bulk> bulk_;
+  std::vector<std::vector<std::byte>> arenas_;
+  std::vector<Line> log_;
+  std::vector<std::string> broken_;
+  std::vector<event::PullAsked> parked_;
+  bool park_ = false;
+  bool refuse_ = false;
+  TransferId next_ = 1;
+  ServeId next_serve_ = 1;
+};
+
+BulkOptions pieces(std::uint64_t bytes) {
+  BulkOptions options;
+  options.piece_bytes = bytes;
+  options.window_bytes = bytes * 8;
+  return options;
+}
+
+TEST_F(BulkTest, BytesArriveAtTheRateOfTheWire) {
+  make(2, 1e6, pieces(10'000));
+  put(0, 500'000);
+  pull(1, 0, 500'000);
+  run();
+  EXPECT_EQ(said(1), (std::vector<std::string>{"accepted", "ended complete 500000"}));
+  EXPECT_EQ(said(0), std::vector<std::string>{"serve ended"});
+  EXPECT_NEAR(ended_at(1), 0.504, 0.002);  // dial, ask, and 0.5 s of bytes
+  EXPECT_TRUE(contents_match(7, ByteView(arenas_[1]).first(500'000)));
+}
+
+TEST_F(BulkTest, AChainTakesLittleLongerThanOneHop) {
+  make(5, 1e6, pieces(10'000));
+  put(0, 500'000);
+  for (NodeIndex node = 1; node < 5; ++node) pull(node, node - 1, 500'000);
+  run();
+  EXPECT_NEAR(ended_at(4), 0.5 + 4 * 0.012, 0.01);  // a piece and a latency for each hop
+  EXPECT_TRUE(contents_match(7, ByteView(arenas_[4]).first(500'000)));
+}
+
+TEST_F(BulkTest, TwoReceiversShareTheUplinkFairly) {
+  make(3, 1e6, pieces(10'000));
+  put(0, 500'000);
+  pull(1, 0, 500'000);
+  pull(2, 0, 500'000);
+  run();
+  EXPECT_NEAR(ended_at(1), 1.0, 0.03);
+  EXPECT_NEAR(ended_at(2), 1.0, 0.03);
+}
+
+TEST_F(BulkTest, TwoSendersShareTheDownlink) {
+  make(3, 1e6, pieces(10'000));
+  put(0, 500'000);
+  put(1, 500'000);
+  pull(2, 0, 500'000, 2, 0);
+  pull(2, 1, 500'000, 2, 1);
+  run();
+  // Each sends half of the object; the receiver's link takes one whole object.
+  EXPECT_NEAR(static_cast<double>(log_.back().when.ns) * 1e-9, 0.504, 0.03);
+  EXPECT_TRUE(contents_match(7, ByteView(arenas_[2]).first(500'000)));
+}
+
+TEST_F(BulkTest, ASlowReceiverSlowsOnlyItsOwnStream) {
+  make(3, 1e6, pieces(10'000));
+  hosts_[2].link.down = 1e4;
+  put(0, 100'000);
+  pull(1, 0, 100'000);
+  pull(2, 0, 100'000);
+  run();
+  EXPECT_LT(ended_at(1), 0.25);
+  EXPECT_NEAR(ended_at(2), 10, 0.3);
+}
+
+TEST_F(BulkTest, ACancelledPullEndsOnceAndItsBytesAreDiscarded) {
+  make(2, 1e6, pieces(10'000));
+  put(0, 500'000);
+  const TransferId transfer = pull(1, 0, 500'000);
+  run(Duration::ms(100));
+  bulk_->cancel_pull(1, transfer);
+  bulk_->cancel_pull(1, transfer);
+  run();
+  const auto lines = said(1);
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_TRUE(lines[1].starts_with("ended cancelled"));
+  EXPECT_EQ(said(0), std::vector<std::string>{"serve ended"});
+  const std::uint64_t kept = bulk_->watermark(1, 1, 0);
+  EXPECT_GT(kept, 0u);
+  EXPECT_LT(kept, 500'000u);
+  pull(1, 0, 500'000);  // goes on where it was, over what was scribbled behind the watermark
+  run();
+  EXPECT_EQ(said(1).back(), "ended complete 500000");
+  EXPECT_TRUE(contents_match(7, ByteView(arenas_[1]).first(500'000)));
+}
+
+TEST_F(BulkTest, ClosingEndsServesAndPullsFirst) {
+  make(3, 1e6, pieces(10'000));
+  put(0, 500'000);
+  pull(1, 0, 500'000);
+  pull(2, 1, 500'000);
+  run(Duration::ms(100));
+  bulk_->close_copy(1, 1);
+  run();
+  const auto lines = said(1);
+  ASSERT_EQ(lines.size(), 4u);
+  EXPECT_EQ(lines.back(), "closed");
+  EXPECT_EQ(said(2).back().substr(0, 13), "ended aborted");
+  EXPECT_EQ(bulk_->watermark(1, 1, 0), 0u);
+  EXPECT_TRUE(bulk_->copies(1).empty());
+}
+
+TEST_F(BulkTest, SilenceIsReportedAndSignsOfLifePreventIt) {
+  make(3, 1e6, pieces(10'000));
+  bulk_->open_copy(0, {1, {0, 1000}, 1, false});  // has nothing to send
+  pull(1, 0, 1000);
+  run(Duration::s(2));
+  EXPECT_EQ(said(1), std::vector<std::string>{"accepted"});
+  hosts_[0].paused = true;
+  run(Duration::ms(400));
+  EXPECT_EQ(said(1).back(), "silent");
+}
+
+TEST_F(BulkTest, TheEndWaitsForTheSeal) {
+  make(2, 1e6, pieces(100));
+  bulk_->open_copy(0, {1, {0, 1000}, 1, false});
+  fill_contents(7, 0, ByteSpan(arenas_[0]).first(1000));
+  bulk_->grow_copy(0, {1, 1000});
+  pull(1, 0, 1000);
+  run(Duration::s(1));
+  EXPECT_EQ(bulk_->watermark(1, 1, 0), 1000u);
+  EXPECT_EQ(said(1), std::vector<std::string>{"accepted"});
+  bulk_->seal_copy(0, 1);
+  run(Duration::s(1));
+  EXPECT_EQ(said(1).back(), "ended complete 1000");
+}
+
+TEST_F(BulkTest, RefusedAndLostPullsSaySo) {
+  make(3, 1e6, pieces(100));
+  put(0, 1000);
+  refuse_ = true;
+  pull(1, 0, 1000);
+  run(Duration::s(1));
+  EXPECT_EQ(said(1), std::vector<std::string>{"ended refused 0"});
+  bulk_->process_died(0, false);
+  hosts_[0].running = false;
+  pull(2, 0, 1000);
+  run(Duration::s(2));
+  EXPECT_EQ(said(2), std::vector<std::string>{"ended lost 0"});
+}
+
+TEST_F(BulkTest, AParentThatDiesEndsThePullWhereItIs) {
+  make(2, 1e6, pieces(10'000));
+  put(0, 500'000);
+  pull(1, 0, 500'000);
+  run(Duration::ms(200));
+  bulk_->process_died(0, false);
+  hosts_[0].running = false;
+  run(Duration::s(1));
+  EXPECT_TRUE(said(1).back().starts_with("ended lost"));
+  EXPECT_TRUE(contents_match(7, ByteView(arenas_[1]).first(bulk_->watermark(1, 1, 0))));
+}
+
+TEST_F(BulkTest, AcceptingAPullWhoseChildHasGoneEndsAtOnce) {
+  make(2, 1e6, pieces(100));
+  put(0, 1000);
+  park_ = true;
+  const TransferId transfer = pull(1, 0, 1000);
+  run(Duration::ms(50));
+  ASSERT_EQ(parked_.size(), 1u);
+  bulk_->cancel_pull(1, transfer);
+  run(Duration::ms(50));
+  bulk_->accept_pull(0, {parked_[0].channel, 9, 1, parked_[0].pull});
+  run(Duration::ms(50));
+  EXPECT_EQ(said(0), std::vector<std::string>{"serve ended"});
+}
+
+TEST_F(BulkTest, ABlockedPathStallsAndHealingGoesOn) {
+  make(2, 1e6, pieces(10'000));
+  put(0, 500'000);
+  pull(1, 0, 500'000);
+  run(Duration::ms(100));
+  hosts_.block(0, 1);
+  run(Duration::s(3));
+  EXPECT_EQ(said(1).back(), "silent");
+  hosts_.unblock_all();
+  bulk_->paths_changed();
+  run(Duration::s(3));
+  EXPECT_EQ(said(1).back(), "ended complete 500000");
+  EXPECT_TRUE(contents_match(7, ByteView(arenas_[1]).first(500'000)));
+}
+
+TEST_F(BulkTest, AgentsThatBreakTheContractAreSeen) {
+  make(2, 1e6, pieces(100));
+  put(0, 1000);
+  bulk_->open_copy(0, {2, {500, 1000}, 1, true});  // over copy 1
+  EXPECT_EQ(broken_.size(), 1u);
+  pull(1, 0, 1000);
+  pull(1, 0, 1000);  // a second pull of the same slice
+  EXPECT_EQ(broken_.size(), 2u);
+  bulk_->seal_copy(1, 1);  // without its bytes
+  EXPECT_EQ(broken_.size(), 3u);
+  bulk_->close_copy(1, 77);
+  EXPECT_EQ(broken_.size(), 4u);
+  bulk_->grow_copy(0, {1, 5000});
+  EXPECT_EQ(broken_.size(), 5u);
+}
+
+}  // namespace
+}  // namespace hoplite::sim

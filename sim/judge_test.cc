@@ -1,0 +1,159 @@
+// The judge must be able to say no: true answers are replaced by false ones here, and each must be noticed.
+#include "sim/judge.h"
+
+#include <gtest/gtest.h>
+
+#include "sim/clients.h"
+
+namespace hoplite::sim {
+namespace {
+
+class JudgeTest : public ::testing::Test {
+ protected:
+  JudgeTest() {
+    WorldOptions options;
+    options.seed = 1;
+    options.limits.inline_bytes = 64;
+    world_.emplace(options);
+    judge_.emplace(*world_, ledger_, JudgeOptions{Duration::s(1), Duration::s(1)});
+    clients_.emplace(*world_, ledger_, *judge_);
+    world_->add_node({{"10.0.0.1", 7411}, {}, kMiB, {}});
+    world_->start(0);
+    world_->run_for(Duration::s(1));
+    client_ = clients_->attach(0);
+  }
+
+  std::string violated() const { return world_->violation() ? world_->violation()->invariant : ""; }
+  // The answer as if the daemon had given it.
+  void answer(RequestNumber request, client::Reply reply) { clients_->on_reply(client_, request, reply); }
+  RequestNumber put(ObjectId id) {
+    const RequestNumber number = clients_->put(client_, id, 50, kNoTimeout);
+    world_->run_for(Duration::s(1));
+    EXPECT_TRUE(ledger_.requests[number].ended);
+    return number;
+  }
+  client::View view_of(RequestNumber get) {
+    const Held& held = ledger_.held.at(ledger_.requests[get].held);
+    return {held.copy, held.version, held.offset, held.size, {}};
+  }
+  RequestNumber got(ObjectId id) {
+    const RequestNumber number = clients_->get(client_, id, {});
+    world_->run_for(Duration::s(1));
+    EXPECT_TRUE(ledger_.requests[number].ended);
+    return number;
+  }
+  RequestNumber pending_get(ObjectId id, std::int64_t timeout_ns = kNoTimeout) {
+    return clients_->get(client_, id, {timeout_ns, false, false});
+  }
+
+  const ObjectId a_ = ObjectId::named("a");
+  const ObjectId b_ = ObjectId::named("b");
+  Ledger ledger_;
+  std::optional<World> world_;
+  std::optional<Judge> judge_;
+  std::optional<Clients> clients_;
+  ClientKey client_ = 0;
+};
+
+TEST_F(JudgeTest, IsContentWithTheTruth) {
+  const RequestNumber p = put(a_);
+  const RequestNumber g = got(a_);
+  EXPECT_EQ(ledger_.requests[g].got, ledger_.requests[p].put);
+  clients_->release(ledger_.requests[g].held);
+  EXPECT_EQ(violated(), "");
+}
+
+TEST_F(JudgeTest, SeesOneWrongByte) {
+  put(a_);
+  const client::View view = view_of(got(a_));
+  world_->arena(0)[view.offset + 49] ^= std::byte{1};
+  answer(pending_get(a_), view);
+  EXPECT_EQ(violated(), "bytes-of-one-put");
+}
+
+TEST_F(JudgeTest, SeesAViewThatChanges) {
+  put(a_);
+  const RequestNumber g = got(a_);
+  world_->arena(0)[view_of(g).offset] ^= std::byte{1};
+  clients_->release(ledger_.requests[g].held);
+  EXPECT_EQ(violated(), "views-never-change");
+}
+
+TEST_F(JudgeTest, SeesAVersionThatNamesOtherBytes) {
+  put(a_);
+  const RequestNumber first = got(a_);
+  ledger_.objects[a_].versions[view_of(first).version] = 77;  // as if it had been seen with another put's bytes
+  answer(pending_get(a_), view_of(first));
+  EXPECT_EQ(violated(), "versions-never-mix");
+}
+
+TEST_F(JudgeTest, SeesWhatWasNeverSealed) {
+  const RequestNumber w = clients_->create(client_, a_, 50, kNoTimeout);
+  world_->run_for(Duration::s(1));
+  clients_->write(w, 50);
+  const Writing& writing = ledger_.writing.at(w);
+  answer(pending_get(a_), client::View{writing.copy, 5, writing.offset, 50, {}});
+  EXPECT_EQ(violated(), "committed-only");
+}
+
+TEST_F(JudgeTest, SeesFalseReasons) {
+  put(a_);
+  answer(pending_get(a_), client::Failed{Code::kLost, ""});
+  EXPECT_EQ(violated(), "true-reason");
+}
+
+TEST_F(JudgeTest, SeesADeleteThatNobodyAskedFor) {
+  answer(pending_get(b_), client::Failed{Code::kDeleted, ""});
+  EXPECT_EQ(violated(), "true-reason");
+}
+
+TEST_F(JudgeTest, SeesACancelThatNobodyAskedFor) {
+  answer(pending_get(b_), client::Failed{Code::kCancelled, ""});
+  EXPECT_EQ(violated(), "true-reason");
+}
+
+TEST_F(JudgeTest, SeesATimeoutBeforeItsTime) {
+  answer(pending_get(b_, Duration::s(5).ns), client::Failed{Code::kTimedOut, ""});
+  EXPECT_EQ(violated(), "deadlines-hold");
+}
+
+TEST_F(JudgeTest, SeesSecondAnswersAndWrongOnes) {
+  const RequestNumber g = got((put(a_), a_));
+  answer(g, client::Failed{Code::kTimedOut, ""});
+  EXPECT_EQ(violated(), "one-answer");
+}
+
+TEST_F(JudgeTest, SeesAnAnswerOfAnotherKind) {
+  answer(pending_get(b_), client::Removed{true});
+  EXPECT_EQ(violated(), "one-answer");
+}
+
+TEST_F(JudgeTest, SeesTwoCommittedPuts) {
+  put(a_);
+  const RequestNumber second = clients_->put(client_, a_, 50, kNoTimeout);
+  answer(second, client::PutDone{a_});
+  EXPECT_EQ(violated(), "one-committed-version");
+}
+
+TEST_F(JudgeTest, SeesTheDeletedComeBack) {
+  put(a_);
+  const client::View view = view_of(got(a_));
+  clients_->remove(client_, a_, kNoTimeout);
+  world_->run_for(Duration::s(1));
+  const RequestNumber late = clients_->get(client_, a_, {});
+  answer(late, view);
+  EXPECT_EQ(violated(), "deleted-stays-deleted");
+}
+
+TEST_F(JudgeTest, IsLenientOnlyWhileDisturbed) {
+  put(a_);
+  judge_->disturbed(true);
+  answer(pending_get(a_), client::Failed{Code::kLost, ""});
+  EXPECT_EQ(violated(), "");
+  judge_->disturbed(false);
+  answer(pending_get(a_), client::Failed{Code::kLost, ""});
+  EXPECT_EQ(violated(), "");  // its consequences may still show
+}
+
+}  // namespace
+}  // namespace hoplite::sim

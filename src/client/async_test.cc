@@ -1,0 +1,351 @@
+// Many calls at once: futures, callbacks, cancellation, several threads, and a daemon that misbehaves meanwhile.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <future>
+#include <thread>
+
+#include "base/random.h"
+#include "client/fake_daemon.h"
+
+namespace hoplite::client {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+
+ByteView as_bytes(const std::string& text) { return std::as_bytes(std::span(text)); }
+std::string text_of(ByteView bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
+
+TEST(Async, ManyPutsAndGetsFromOneThread) {
+  FakeDaemon daemon;
+  auto client = daemon.connect();
+  constexpr std::size_t kObjects = 500;
+  std::vector<Future<ObjectId>> puts;
+  const std::size_t before = daemon.receives();
+  for (std::size_t i = 0; i < kObjects; ++i) puts.push_back(client.put_async(as_bytes(std::to_string(i))));
+  std::vector<Future<hoplite::View>> gets;
+  for (auto& put : puts) gets.push_back(client.get_async(*put.get()));
+  for (std::size_t i = 0; i < kObjects; ++i) EXPECT_EQ(text_of(gets[i].get()->bytes()), std::to_string(i));
+  // They travelled in batches.
+  EXPECT_LT(daemon.receives() - before, kObjects);
+}
+
+TEST(Async, ARequestIsSentAlthoughNobodyWaits) {
+  FakeDaemon daemon;
+  auto client = daemon.connect();
+  auto first = client.put_async(as_bytes("1"));
+  auto second = client.put_async(as_bytes("2"));
+  EXPECT_EQ(daemon.await<Put>(2).size(), 2U);
+  EXPECT_TRUE(second.get().ok());
+  EXPECT_TRUE(first.get().ok());
+}
+
+TEST(Async, AFutureCanBePolled) {
+  FakeDaemon daemon;
+  auto client = daemon.connect();
+  const ObjectId id = ObjectId::named("later");
+  auto future = client.get_async(id);
+  EXPECT_FALSE(future.ready());
+  EXPECT_FALSE(future.wait_for(2ms));
+  daemon.await<Get>(1);
+  daemon.store(id, "now");
+  const auto give_up = std::chrono::steady_clock::now() + 20s;
+  while (!future.ready() && std::chrono::steady_clock::now() < give_up) std::this_thread::yield();
+  EXPECT_TRUE(future.ready());
+  EXPECT_TRUE(future.wait_for(0ns));
+  EXPECT_EQ(text_of(future.get()->bytes()), "now");
+  EXPECT_FALSE(future.valid());
+}
+
+TEST(Async, ADroppedFutureGivesItsViewBack) {
+  FakeDaemon daemon;
+  auto client = daemon.connect();
+  const ObjectId id = *client.put(as_bytes("x"));
+  { auto done = client.get_async(id); EXPECT_TRUE(done.wait_for(20s)); }
+  EXPECT_EQ(daemon.await_releases(1).size(), 1U);
+  const ObjectId missing = ObjectId::named("missing");
+  { auto pending = client.get_async(missing); daemon.await<Get>(2); }
+  EXPECT_EQ(daemon.await<Cancel>(1).size(), 1U);
+}
+
+TEST(Async, ADroppedPutIsStillAPut) {
+  FakeDaemon daemon;
+  auto client = daemon.connect();
+  const ObjectId id = ObjectId::named("dropped");
+  { auto dropped = client.put_async(as_bytes("here"), {.id = id}); }
+  EXPECT_EQ(text_of(client.get(id)->bytes()), "here");
+}
+
+TEST(Async, APutJustBeforeTheClientEndsIsSent) {
+  FakeDaemon daemon;
+  {
+    auto client = daemon.connect();
+    auto first = client.put_async(as_bytes("1"));
+    auto second = client.put_async(as_bytes("2"));
+  }
+  EXPECT_EQ(daemon.await<Put>(2).size(), 2U);
+}
+
+TEST(Async, CallbacksRunOnTheClientsOwnThread) {
+  FakeDaemon daemon;
+  auto client = daemon.connect();
+  std::promise<std::pair<std::thread::id, std::string>> got;
+  client.put_async(as_bytes("payload"), {}, [&](Result<ObjectId> id) {
+    // Another call from inside a callback.
+    client.get_async(*id, {}, [&](Result<hoplite::View> view) {
+      got.set_value({std::this_thread::get_id(), text_of(view->bytes())});
+    });
+  });
+  const auto [thread, text] = got.get_future().get();
+  EXPECT_NE(thread, std::this_thread::get_id());
+  EXPECT_EQ(text, "payload");
+}
+
+TEST(Async, CallbacksRunWhileAnotherThreadWaitsInACall) {
+  FakeDaemon daemon;
+  auto client = daemon.connect();
+  const ObjectId never = ObjectId::named("late");
+  std::thread waiting([&] { EXPECT_TRUE(client.get(never).ok()); });
+  daemon.await<Get>(1);
+  for (int i = 0; i < 20; ++i) {
+    std::promise<std::thread::id> ran;
+    client.put_async(as_bytes("x"), {}, [&](Result<ObjectId> id) {
+      EXPECT_TRUE(id.ok());
+      ran.set_value(std::this_thread::get_id());
+    });
+    EXPECT_NE(ran.get_future().get(), waiting.get_id());
+  }
+  daemon.store(never, "x");
+  waiting.join();
+}
+
+TEST(Async, CancelEndsACall) {
+  FakeDaemon daemon;
+  auto client = daemon.connect();
+  auto future = client.get_async(ObjectId::named("never"));
+  future.cancel();
+  EXPECT_EQ(future.get().code(), Code::kCancelled);
+
+  std::promise<Code> code;
+  const auto ticket = client.get_async(ObjectId::named("never"), {}, [&](Result<hoplite::View> view) {
+    code.set_value(view.code());
+  });
+  client.cancel(ticket);
+  EXPECT_EQ(code.get_future().get(), Code::kCancelled);
+  client.cancel(ticket);      // ended already
+  client.cancel(1234567890);  // nobody's
+  EXPECT_TRUE(client.put(as_bytes("still works")).ok());
+}
+
+TEST(Async, EveryPendingCallFailsWhenTheDaemonDies) {
+  FakeDaemon daemon;
+  auto client = daemon.connect();
+  const ObjectId id = ObjectId::named("never");
+  auto future = client.get_async(id);
+  std::promise<Result<hoplite::View>> called;
+  client.get_async(id, {}, [&](Result<hoplite::View> view) { called.set_value(std::move(view)); });
+  auto follower = client.follow(id);
+  std::thread blocked([&] {
+    const auto view = client.get(id);
+    EXPECT_EQ(view.code(), Code::kUnavailable);
+    EXPECT_THAT(view.error().message, HasSubstr(id.to_string()));
+    EXPECT_THAT(view.error().message, HasSubstr(daemon.socket_path()));
+  });
+  daemon.await<Get>(4);
+  daemon.hang_up();
+  blocked.join();
+  EXPECT_EQ(future.get().code(), Code::kUnavailable);
+  EXPECT_EQ(called.get_future().get().code(), Code::kUnavailable);
+  EXPECT_EQ(follower->next().code(), Code::kUnavailable);
+  EXPECT_EQ(client.put(as_bytes("x")).code(), Code::kUnavailable);
+  EXPECT_EQ(client.put_async(as_bytes("x")).get().code(), Code::kUnavailable);
+}
+
+TEST(Async, ClosingTheClientEndsWhatIsUnderWay) {
+  FakeDaemon daemon;
+  std::promise<Code> code;
+  Future<hoplite::View> future;
+  {
+    auto client = daemon.connect();
+    future = client.get_async(ObjectId::named("never"));
+    client.get_async(ObjectId::named("never"), {}, [&](Result<hoplite::View> view) { code.set_value(view.code()); });
+  }
+  EXPECT_EQ(code.get_future().get(), Code::kUnavailable);
+  EXPECT_THAT(future.get().error().message, HasSubstr("the client was closed"));
+}
+
+TEST(Async, ACallbackMayDestroyTheClient) {
+  FakeDaemon daemon;
+  auto client = std::make_unique<hoplite::Client>(daemon.connect());
+  std::promise<void> done;
+  client->put_async(as_bytes("x"), {}, [&](Result<ObjectId> id) {
+    EXPECT_TRUE(id.ok());
+    client.reset();
+    done.set_value();
+  });
+  done.get_future().get();
+}
+
+TEST(Async, HostileRepliesEndTheConnectionNotTheProcess) {
+  std::string malformed;
+  encode_reply(1, PutDone{}, malformed);
+  malformed[FrameHeader::kSize] = '\x7f';  // a type that there is not
+  const std::string huge("\xff\xff\xff\x7f\1\0\0\0\0\0\0\0", 12);
+  for (const std::string& bytes : {malformed, huge}) {
+    FakeDaemon daemon;
+    auto client = daemon.connect();
+    daemon.intercept([&](std::uint64_t, const Request&, ByteView) {
+      daemon.send_raw(bytes);
+      return true;
+    });
+    EXPECT_EQ(client.get(ObjectId::named("x")).code(), Code::kInternal);
+    EXPECT_FALSE(client.put(as_bytes("x")).ok());
+  }
+}
+
+TEST(Async, HostileRepliesOfTheRightShapeAreErrors) {
+  FakeDaemon daemon;
+  auto client = daemon.connect();
+  const std::vector<Reply> replies = {client::View{1, 1, 1ULL << 40, 10, ""}, client::View{1, 1, ~0ULL - 4, 10, ""},
+                                      PutDone{}, Created{{}, 1, 0, 5}, Created{{}, 1, 1ULL << 50, 1ULL << 50}, Grown{5},
+                                      Failed{Code::kOk, "ok?"}, Welcome{}};
+  for (const Reply& hostile : replies) {
+    daemon.intercept([&](std::uint64_t request, const Request& message, ByteView) {
+      if (std::holds_alternative<Get>(message) || std::holds_alternative<Create>(message)) daemon.reply(request, hostile);
+      return true;
+    });
+    EXPECT_FALSE(client.get(ObjectId::named("x")).ok()) << hostile.index();
+    EXPECT_FALSE(client.create(1 << 20).ok()) << hostile.index();
+  }
+  // Replies to nobody are dropped.
+  daemon.intercept([&](std::uint64_t, const Request&, ByteView) {
+    daemon.reply(99999, PutDone{});
+    return false;
+  });
+  EXPECT_TRUE(client.put(as_bytes("x")).ok());
+}
+
+TEST(Async, ATruncatedReplyIsAnEnd) {
+  std::string whole;
+  encode_reply(1, client::View{1, 1, 0, 10, "some metadata"}, whole);
+  for (std::size_t length = 1; length < whole.size(); length += 7) {
+    FakeDaemon daemon;
+    auto client = daemon.connect();
+    daemon.intercept([&](std::uint64_t, const Request&, ByteView) {
+      daemon.send_raw(whole.substr(0, length));
+      daemon.hang_up();
+      return true;
+    });
+    EXPECT_EQ(client.get(ObjectId::named("x")).code(), Code::kUnavailable) << length;
+  }
+}
+
+TEST(Async, RandomBytesFromTheDaemonNeverCrash) {
+  Random random(7);
+  for (int round = 0; round < 50; ++round) {
+    std::string bytes;
+    encode_reply(1, Opened{1, 1, random.next(), random.next(), "m", random.next()}, bytes);
+    encode_reply(1, client::View{1, 1, random.next(), random.next(), "m"}, bytes);
+    for (int flips = static_cast<int>(random.below(4)); flips >= 0; --flips)
+      bytes[random.below(bytes.size())] = static_cast<char>(random.next());
+    FakeDaemon daemon;
+    auto client = daemon.connect();
+    daemon.intercept([&](std::uint64_t, const Request& message, ByteView) {
+      if (std::holds_alternative<Get>(message)) daemon.send_raw(bytes);
+      return true;
+    });
+    auto follower = client.follow(ObjectId::named("x"));
+    for (int step = 0; step < 4; ++step) static_cast<void>(follower->next(1ms));
+  }
+}
+
+TEST(Async, ADaemonThatDoesNotReadHoldsCallersBack) {
+  FakeDaemon daemon;
+  auto client = daemon.connect();
+  daemon.pause();
+  const std::string bytes(4000, 'x');
+  std::atomic<int> submitted = 0;
+  std::vector<Future<ObjectId>> puts;
+  std::thread putting([&] {
+    for (int i = 0; i < 2000; ++i) {  // 8 MB: more than the queue and the socket take
+      puts.push_back(client.put_async(as_bytes(bytes)));
+      ++submitted;
+    }
+  });
+  const auto give_up = std::chrono::steady_clock::now() + 20s;
+  while (submitted < 1000 && std::chrono::steady_clock::now() < give_up) std::this_thread::sleep_for(1ms);
+  std::this_thread::sleep_for(50ms);
+  EXPECT_LT(submitted, 2000);
+  daemon.resume();
+  putting.join();
+  for (auto& put : puts) EXPECT_TRUE(put.get().ok());
+}
+
+TEST(Async, AStuckDaemonDoesNotHoldAPutWithADeadline) {
+  FakeDaemon daemon;
+  auto client = daemon.connect();
+  daemon.pause();
+  const std::string bytes(4000, 'x');
+  std::vector<Future<ObjectId>> puts;
+  do {
+    puts.push_back(client.put_async(as_bytes(bytes), {.timeout = 1ms}));
+  } while (puts.size() < 2000 && !puts.back().ready());  // the first one that finds no room waits, in vain
+  EXPECT_LT(puts.size(), 2000U);
+  EXPECT_EQ(puts.back().get().code(), Code::kTimedOut);
+  EXPECT_EQ(puts.front().get().code(), Code::kTimedOut);
+  daemon.resume();
+}
+
+// Threads that block, threads that use futures and callbacks, all at once: nobody is forgotten.
+TEST(Async, ManyThreadsShareOneClient) {
+  FakeDaemon daemon({.arena_bytes = 256 * kMiB});
+  auto client = daemon.connect();
+  constexpr int kRounds = 300;
+  std::atomic<int> callbacks = 0;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 3; ++t)
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < kRounds; ++i) {
+        const std::string text = std::to_string(t * 1000 + i);
+        const auto id = client.put(as_bytes(text));
+        ASSERT_TRUE(id.ok());
+        ASSERT_EQ(text_of(client.get(*id)->bytes()), text);
+      }
+    });
+  threads.emplace_back([&] {
+    std::vector<Future<ObjectId>> puts;
+    for (int i = 0; i < kRounds; ++i) {
+      puts.push_back(client.put_async(as_bytes("future")));
+      if (puts.size() == 16) {
+        for (auto& put : puts) ASSERT_TRUE(put.get().ok());
+        puts.clear();
+      }
+    }
+  });
+  threads.emplace_back([&] {
+    for (int i = 0; i < kRounds; ++i)
+      client.put_async(as_bytes("callback"), {}, [&](Result<ObjectId> id) {
+        EXPECT_TRUE(id.ok());
+        ++callbacks;
+      });
+  });
+  for (auto& thread : threads) thread.join();
+  const auto give_up = std::chrono::steady_clock::now() + 20s;
+  while (callbacks < kRounds && std::chrono::steady_clock::now() < give_up) std::this_thread::sleep_for(1ms);
+  EXPECT_EQ(callbacks, kRounds);
+}
+
+TEST(Async, BlockingCallsGoOnWhileALongGetIsOutstanding) {
+  FakeDaemon daemon;
+  auto client = daemon.connect();
+  auto future = client.get_async(ObjectId::named("late"));
+  std::this_thread::sleep_for(10ms);  // the service has begun to read for it
+  for (int i = 0; i < 50; ++i) EXPECT_TRUE(client.put(as_bytes("x")).ok());
+  daemon.store(ObjectId::named("late"), "there");
+  EXPECT_EQ(text_of(future.get()->bytes()), "there");
+}
+
+}  // namespace
+}  // namespace hoplite::client

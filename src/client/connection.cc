@@ -1,0 +1,221 @@
+#include "client/connection.h"
+
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/check.h"
+
+namespace hoplite::client {
+namespace {
+
+constexpr std::size_t kEnoughToSend = 16 * kKiB;   // a batch this large gains nothing from growing further
+constexpr std::size_t kMaxQueuedBytes = 4 * kMiB;  // then asynchronous callers wait: the daemon does not keep up
+constexpr std::size_t kMaxPending = 60'000;        // below the daemon's own limit: a caller that never collects results
+constexpr std::size_t kReleasesPerMessage = 4000;  // 32 KB: half of what the daemon takes in one message
+constexpr auto kRoomLook = std::chrono::milliseconds(200);  // how often a caller that waits for room looks at its deadline
+// Blocking receives return this often, to look at deadlines; the socket option is set once, so that a call costs no more.
+constexpr timeval kReceiveSlice{.tv_sec = 0, .tv_usec = 200'000};
+
+}  // namespace
+
+Connection::Connection(Attachment attachment, bool busy_poll)
+    : attachment_(std::move(attachment)), busy_poll_(busy_poll), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  CHECK(wake_.get() >= 0, "eventfd:", std::strerror(errno));
+  ::setsockopt(attachment_.socket.get(), SOL_SOCKET, SO_RCVTIMEO, &kReceiveSlice, sizeof kReceiveSlice);
+}
+
+Connection::~Connection() { CHECK(!service_.joinable(), "a connection is closed before it is destroyed"); }
+
+void Connection::start() {
+  const Lock lock(mutex_);  // the service must not look at its own id before it is known
+  service_ = std::thread([self = shared_from_this()] { self->serve(); });
+  service_id_ = service_.get_id();
+}
+
+void Connection::close() {
+  {
+    Lock lock(mutex_);
+    if (closing_) return;
+    flush(lock);  // puts that nobody waited for, and views given back
+    fail_all({Code::kUnavailable, "the client was closed"});
+    closing_ = true;
+    wake();
+  }
+  // A caller may be reading: this ends its receive.
+  ::shutdown(attachment_.socket.get(), SHUT_RDWR);
+  if (on_service_thread())
+    service_.detach();  // a callback destroyed its own client; the service keeps the connection alive until it is done
+  else
+    service_.join();
+}
+
+ObjectId Connection::new_id() {
+  const Lock lock(mutex_);
+  CHECK(next_id_ != 0, "one client has minted 2^32 ids");
+  return {welcome().node.value, (std::uint64_t{welcome().client} << 32) | next_id_++};
+}
+
+// Registers the call and makes sure that its request may be queued; false: it has ended already.
+bool Connection::admit(Lock& lock, const std::shared_ptr<Call>& call) {
+  if (call->callback != nullptr) ++pending_callbacks_;
+  call->request = call->ticket = next_request_++;
+  pending_.emplace(call->request, call);
+  if (broken_) {
+    finish(call, call->subject.error(broken_->code, broken_->message));
+  } else if (pending_.size() > kMaxPending) {
+    finish(call, call->subject.error(Code::kInvalidArgument,
+                             std::to_string(kMaxPending) + " calls are under way: collect their results first"));
+  } else {
+    wait_for_room(lock, *call);
+  }
+  return pending_.contains(call->request);
+}
+
+void Connection::submit(const std::shared_ptr<Call>& call, const Request& message, ByteView payload) {
+  Lock lock(mutex_);
+  const bool alone = pending_.empty();
+  if (!admit(lock, call)) return;
+  ++caller_activity_;
+  enqueue(call->request, message, payload);
+  // A lone call has nothing to be batched with.
+  if (alone || queue_.size() >= kEnoughToSend) flush(lock);
+  need(Pace::kTick);
+}
+
+void Connection::submit_failed(const std::shared_ptr<Call>& call, const Error& error) {
+  const Lock lock(mutex_);
+  if (call->callback != nullptr) ++pending_callbacks_;
+  call->request = call->ticket = next_request_++;
+  finish(call, error);
+}
+
+Result<Reply> Connection::ask(const Subject& subject, const Request& message, const Deadline& deadline, ByteView payload) {
+  const auto call = std::make_shared<Call>();
+  call->subject = subject;
+  call->deadline = deadline;
+  Lock lock(mutex_);
+  if (admit(lock, call)) {
+    enqueue(call->request, message, payload);
+    wait_locked(lock, *call, deadline.with_grace(), {});
+  }
+  return take_result(lock, *call);
+}
+
+void Connection::tell(const Request& message, Urgency urgency) {
+  Lock lock(mutex_);
+  if (broken_) return;
+  // Only a hint, and Seal says it all in the end: a daemon that does not read is not flooded with it.
+  if (queue_.size() > kMaxQueuedBytes && std::holds_alternative<Advance>(message)) return;
+  enqueue(next_request_++, message, {});
+  if (urgency == Urgency::kNow || queue_.size() >= kEnoughToSend) return flush(lock);
+  need(Pace::kTick);
+}
+
+void Connection::release(CopyKey copy) {
+  const Lock lock(mutex_);
+  if (broken_) return;
+  releases_.push_back(copy);
+  need(Pace::kSlowTick);
+}
+
+void Connection::cancel(std::uint64_t ticket) {
+  Lock lock(mutex_);
+  auto found = pending_.find(ticket);
+  if (found == pending_.end())  // a put that goes in steps has moved on to another number
+    found = std::find_if(pending_.begin(), pending_.end(), [&](const auto& entry) { return entry.second->ticket == ticket; });
+  if (found == pending_.end() || broken_) return;
+  enqueue(next_request_++, Cancel{found->first}, {});
+  flush(lock);
+}
+
+void Connection::abandon(Call& call) {
+  const Lock lock(mutex_);
+  call.abandoned = true;
+  if (call.following) {
+    if (call.following->opened) let_go(call.following->opened->copy);
+    if (call.following->outdated) let_go(*call.following->outdated);
+    call.following->opened.reset();
+    call.following->outdated.reset();
+  }
+  if (call.result && call.result->ok()) let_go(**call.result);
+  if (call.result || broken_) return;
+  // A put that nobody watches is still a put; anything else need not be carried on.
+  if (std::strcmp(call.subject.verb, "put") != 0) enqueue(next_request_++, Cancel{call.request}, {});
+  need(Pace::kTick);
+}
+
+void Connection::locked(const std::function<void()>& look) {
+  const Lock lock(mutex_);
+  look();
+}
+
+// --- sending
+
+void Connection::enqueue(std::uint64_t request, const Request& message, ByteView payload) {
+  encode_request(request, message, payload.size(), queue_);
+  queue_.append(reinterpret_cast<const char*>(payload.data()), payload.size());
+}
+
+void Connection::wait_for_room(Lock& lock, const Call& call) {
+  // The service must go on: it is the one that makes room.
+  if (on_service_thread()) return;
+  while (queue_.size() > kMaxQueuedBytes && !broken_ && !call.result) {
+    flush(lock);
+    if (queue_.size() <= kMaxQueuedBytes) return;
+    need(Pace::kTick);
+    room_.wait_for(lock, kRoomLook);
+  }
+}
+
+bool Connection::take_batch() {
+  if (sent_ < sending_.size()) return true;
+  if (!anything_queued()) return false;
+  for (auto from = releases_.begin(); from != releases_.end();) {
+    const auto to = from + std::min<std::ptrdiff_t>(kReleasesPerMessage, releases_.end() - from);
+    enqueue(next_request_++, Release{{from, to}}, {});
+    from = to;
+  }
+  releases_.clear();
+  sending_.clear();
+  sent_ = 0;
+  std::swap(queue_, sending_);
+  return true;
+}
+
+int Connection::send_batch() {
+  while (sent_ < sending_.size()) {
+    const ssize_t n = ::send(attachment_.socket.get(), sending_.data() + sent_, sending_.size() - sent_,
+                             MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (n >= 0)
+      sent_ += static_cast<std::size_t>(n);
+    else if (errno != EINTR)
+      return errno;
+  }
+  return 0;
+}
+
+void Connection::flush(Lock& lock) {
+  if (sender_active_ || socket_full_) return;
+  sender_active_ = true;
+  while (!broken_ && take_batch()) {
+    ++flushes_;
+    lock.unlock();
+    const int error = send_batch();
+    lock.lock();
+    if (error == EAGAIN || error == EWOULDBLOCK) {
+      socket_full_ = true;
+      need(Pace::kTick);
+      break;
+    }
+    if (error != 0) fail_all(gone(Code::kUnavailable, std::strerror(error)));
+  }
+  sender_active_ = false;
+  if (queue_.size() <= kMaxQueuedBytes) room_.notify_all();
+}
+
+}  // namespace hoplite::client

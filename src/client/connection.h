@@ -1,0 +1,168 @@
+// A client's connection to its daemon: requests out, replies in, views given back.
+//
+// Leader and followers. One thread at a time has the reader's role. A thread that waits for a reply takes it if nobody has
+// it, reads, and hands replies to whom they belong; others that wait sleep until their reply is there or the role is free.
+// So a blocking call is one send and one receive on the caller's own thread. The connection's own thread ("service") steps
+// in where nobody waits: it reads when calls are under way that nobody waits for, sends what was queued and not sent for a
+// millisecond, gives views back within about ten, ends calls that the daemon left unanswered, and runs callbacks.
+//
+// Requests are appended to a queue. The queue is sent by whoever waits next, by the submitter when there is enough or
+// nothing else is under way, else by the service at its next tick; a thread that sends takes along what others have queued
+// in the meantime. Nobody ever blocks in a send: when the socket is full the service goes on as soon as there is room.
+//
+// The service ticks only while there is something to look after; `need` makes it tick faster, and costs a system call only
+// if it was not doing so already. All state is guarded by one mutex, which is never held during a system call that waits.
+#pragma once
+
+#include <sys/types.h>
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "client/call.h"
+#include "client/frame_reader.h"
+#include "client/handshake.h"
+
+namespace hoplite::client {
+
+class Connection : public std::enable_shared_from_this<Connection> {
+ public:
+  Connection(Attachment attachment, bool busy_poll);
+  ~Connection();
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  // Starts the service; once, after construction through a shared_ptr.
+  void start();
+  // Every call fails; callbacks of those under way run before it returns (unless it is called from one).
+  void close();
+
+  const Welcome& welcome() const { return attachment_.welcome; }
+  ClientMapping& mapping() { return *attachment_.mapping; }
+  const std::string& socket_path() const { return attachment_.socket_path; }
+  ObjectId new_id();
+
+  // Queues a request that nobody may ever wait for. Its last reply, or an error, becomes the call's result.
+  void submit(const std::shared_ptr<Call>& call, const Request& message, ByteView payload = {});
+  // A call that ends before it begins.
+  void submit_failed(const std::shared_ptr<Call>& call, const Error& error);
+  // Asks, waits and takes the result.
+  Result<Reply> ask(const Subject& subject, const Request& message, const Deadline& deadline, ByteView payload = {});
+  // Waits for the result and takes it.
+  Result<Reply> wait(Call& call);
+  // Waits until the call has a result or `ready`, which is called with the lock held. False: `until` came first.
+  bool wait_until(Call& call, TimePoint until, const std::function<bool()>& ready = {});
+  // Reads what has arrived, without waiting; true if the call has a result.
+  bool poll(Call& call);
+  // Runs `look` with the lock held: how others look at a call's fields.
+  void locked(const std::function<void()>& look);
+
+  // Nobody wants this call's result any more.
+  void abandon(Call& call);
+  // Asks the daemon to end the call that the user knows as `ticket`.
+  void cancel(std::uint64_t ticket);
+
+  enum class Urgency { kNow, kSoon };
+  // A message without reply.
+  void tell(const Request& message, Urgency urgency);
+  // One view of `copy` is given back: with the next request, or soon.
+  void release(CopyKey copy);
+
+ private:
+  using Lock = std::unique_lock<std::mutex>;
+  enum class Reader { kNobody, kCaller, kService };
+  // How often the service looks around. In order: from busy to asleep.
+  enum class Pace { kTick, kSlowTick, kWatch, kAsleep };
+
+  // --- sending (connection.cc)
+  bool admit(Lock& lock, const std::shared_ptr<Call>& call);
+  void enqueue(std::uint64_t request, const Request& message, ByteView payload);
+  void flush(Lock& lock);
+  bool take_batch();
+  int send_batch();  // without the lock, with the sender's role; 0, or errno
+  bool anything_queued() const { return !queue_.empty() || !releases_.empty(); }
+  void wait_for_room(Lock& lock, const Call& call);
+
+  // --- waiting and receiving (receive.cc)
+  bool wait_locked(Lock& lock, Call& call, TimePoint until, const std::function<bool()>& ready);
+  Result<Reply> take_result(Lock& lock, Call& call);
+  void lead(Lock& lock, TimePoint until);
+  FrameReader::Outcome receive(TimePoint until);
+  FrameReader::Outcome spin(TimePoint until);
+  void pass_on_reader();
+
+  // --- what replies do (dispatch.cc)
+  void dispatch(const FrameReader::Outcome& outcome);
+  void handle(std::uint64_t request, Reply reply);
+  void accept_writable();
+  bool step_put(const std::shared_ptr<Call>& call, const Reply& reply);
+  bool step_follow(Call& call, const Reply& reply);
+  void resubmit(const std::shared_ptr<Call>& call, const Request& message);
+  void finish(const std::shared_ptr<Call>& call, Result<Reply> result);
+  void expire(Call& call);
+  void let_go(const Reply& reply);
+  void let_go(CopyKey copy);
+  Error gone(Code code, const std::string& why) const;
+  void fail_all(const Error& error);
+
+  // --- the service (service.cc)
+  void need(Pace pace);
+  void wake();
+  void serve();
+  void tick(Lock& lock);
+  Pace pace_wanted() const;
+  bool service_may_read() const;
+  bool sleep(Lock& lock, bool read);
+  void run_callbacks(Lock& lock);
+  void expire_overdue();
+  bool on_service_thread() const { return std::this_thread::get_id() == service_id_; }
+
+  Attachment attachment_;
+  const bool busy_poll_;
+  UniqueFd wake_;  // an eventfd
+  std::thread service_;
+  std::thread::id service_id_;
+
+  std::mutex mutex_;
+  std::optional<Error> broken_;  // why nothing can be sent any more
+  bool closing_ = false;
+  std::uint64_t next_request_ = 1;
+  std::uint32_t next_id_ = 1;
+  std::unordered_map<std::uint64_t, std::shared_ptr<Call>> pending_;
+  std::size_t pending_callbacks_ = 0;         // of them, those with a callback
+  std::vector<Call*> waiting_;                // calls that a thread sleeps for or reads for
+  std::deque<std::shared_ptr<Call>> called_;  // done, their callbacks are to be run
+
+  // The reader's.
+  Reader reader_ = Reader::kNobody;
+  std::uint64_t caller_activity_ = 0;  // counts what shows that a caller will read for himself
+
+  // The sender's. `sending_` and `sent_` belong to whoever has the role; the rest is guarded as usual.
+  bool sender_active_ = false;
+  bool socket_full_ = false;  // the service waits until it can take more
+  std::string queue_;
+  std::string sending_;
+  std::size_t sent_ = 0;  // of sending_
+  std::uint64_t flushes_ = 0;
+  std::vector<CopyKey> releases_;
+  std::condition_variable room_;  // in the queue
+
+  // What the service saw at its last look, to tell what nobody else has taken care of since.
+  Pace pace_ = Pace::kAsleep;
+  bool busy_since_tick_ = false;
+  std::uint64_t seen_flushes_ = 0;
+  std::uint64_t seen_activity_ = 0;
+  TimePoint next_expiry_;
+};
+
+}  // namespace hoplite::client

@@ -1,0 +1,180 @@
+// What replies do to the calls they belong to. Everything here runs with the lock held.
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.h"
+#include "client/connection.h"
+#include "client/write_window.h"
+
+namespace hoplite::client {
+namespace {
+
+// The daemon's messages name the object already; make sure of it.
+Error as_error(const Call& call, const Failed& failed) {
+  const Code code = failed.code == Code::kOk ? Code::kInternal : failed.code;
+  if (call.subject.object.is_nil() || failed.message.find(call.subject.object.to_string()) != std::string::npos) return {code, failed.message};
+  return call.subject.error(code, failed.message);
+}
+
+}  // namespace
+
+void Connection::dispatch(const FrameReader::Outcome& outcome) {
+  if (outcome.status == FrameReader::Status::kNothing) return;
+  if (outcome.status == FrameReader::Status::kClosed)
+    return fail_all(gone(Code::kUnavailable, outcome.error == 0 ? "it closed the connection" : std::strerror(outcome.error)));
+  while (!broken_) {
+    auto frame = attachment_.frames.next();
+    if (!frame) return fail_all(gone(Code::kInternal, "it sent " + frame.error().message));
+    if (!frame->complete) return;
+    auto reply = decode_reply(frame->body);
+    if (!reply) return fail_all(gone(Code::kInternal, "it sent a " + reply.error().message));
+    handle(frame->request, *std::move(reply));
+  }
+}
+
+void Connection::handle(std::uint64_t request, Reply reply) {
+  // The descriptor comes with the first Created, whether or not that one is still wanted.
+  if (std::holds_alternative<Created>(reply)) accept_writable();
+  const auto found = pending_.find(request);
+  if (found == pending_.end()) return let_go(reply);
+  const std::shared_ptr<Call> call = found->second;
+  if (call->put && step_put(call, reply)) return;
+  if (call->following && step_follow(*call, reply)) return;
+  if (const auto* failed = std::get_if<Failed>(&reply)) return finish(call, as_error(*call, *failed));
+  finish(call, std::move(reply));
+}
+
+void Connection::accept_writable() {
+  UniqueFd descriptor = attachment_.frames.take_descriptor();
+  if (!descriptor || mapping().writable()) return;
+  const auto accepted = mapping().accept_writable(std::move(descriptor));
+  if (!accepted) fail_all(gone(Code::kInternal, accepted.error().message));
+}
+
+// True if the put goes on with another request.
+bool Connection::step_put(const std::shared_ptr<Call>& call, const Reply& reply) {
+  PutInSteps& put = *call->put;
+  if (std::holds_alternative<UseCreate>(reply)) {
+    resubmit(call, Create{call->subject.object, put.bytes.size(), put.metadata, call->deadline.left_ns()});
+    return true;
+  }
+  const auto* created = std::get_if<Created>(&reply);
+  if (created == nullptr) return false;
+  auto window = WriteWindow::open(mapping(), {created->offset, created->size});
+  if (!window || created->size != put.bytes.size()) {
+    let_go(reply);
+    finish(call, call->subject.error(Code::kInternal, window ? "the daemon gave room of another size" : window.error().message));
+    return true;
+  }
+  std::memcpy(window->bytes().data(), put.bytes.data(), put.bytes.size());
+  window->close();
+  resubmit(call, Seal{created->copy, call->deadline.left_ns()});
+  return true;
+}
+
+void Connection::resubmit(const std::shared_ptr<Call>& call, const Request& message) {
+  pending_.erase(call->request);
+  call->request = next_request_++;
+  pending_.emplace(call->request, call);
+  enqueue(call->request, message, {});
+  need(Pace::kTick);
+}
+
+// True if more replies will come.
+bool Connection::step_follow(Call& call, const Reply& reply) {
+  Following& following = *call.following;
+  if (const auto* opened = std::get_if<Opened>(&reply)) {
+    if (call.abandoned) {
+      let_go(reply);
+      return true;
+    }
+    if (!mapping().view({opened->offset, opened->size})) return false;  // finished with a reply of the wrong kind
+    if (following.opened) let_go(following.opened->copy);
+    following.opened = *opened;
+    following.opened->bytes = std::min(opened->bytes, opened->size);
+  } else if (const auto* grown = std::get_if<Grown>(&reply)) {
+    if (following.opened)
+      following.opened->bytes = std::clamp(grown->bytes, following.opened->bytes, following.opened->size);
+  } else if (std::holds_alternative<Reset>(reply)) {
+    if (!following.opened) return true;
+    if (following.shown) {
+      if (following.outdated) let_go(*following.outdated);
+      following.outdated = following.opened->copy;
+      ++following.resets;
+    } else {
+      let_go(following.opened->copy);
+    }
+    following.opened.reset();
+    following.shown = false;
+  } else {
+    return false;
+  }
+  call.changed.notify_all();
+  return true;
+}
+
+void Connection::finish(const std::shared_ptr<Call>& call, Result<Reply> result) {
+  pending_.erase(call->request);
+  if (call->callback != nullptr) --pending_callbacks_;
+  if (call->abandoned) {
+    if (result.ok()) let_go(*result);
+    return;
+  }
+  call->result = std::move(result);
+  if (call->callback == nullptr) {
+    call->changed.notify_all();
+    return;
+  }
+  called_.push_back(call);
+  if (!on_service_thread()) wake();
+}
+
+// The daemon did not answer in time, not even to say that the time is over.
+void Connection::expire(Call& call) {
+  const auto found = pending_.find(call.request);
+  CHECK(found != pending_.end(), call.subject.verb);
+  const std::shared_ptr<Call> kept = found->second;
+  const std::uint64_t request = call.request;
+  finish(kept, call.subject.error(Code::kTimedOut, "the daemon at " + socket_path() + " does not answer; is it stopped or overloaded?"));
+  // The answer may still come, with a view or room that must be given back: somebody has to read it.
+  const auto unanswered = std::make_shared<Call>();
+  unanswered->request = unanswered->ticket = request;
+  unanswered->abandoned = true;
+  pending_.emplace(request, unanswered);
+  enqueue(next_request_++, Cancel{request}, {});
+  need(Pace::kTick);
+}
+
+// A reply that nobody waits for any more: what it holds on the daemon is given back.
+void Connection::let_go(const Reply& reply) {
+  if (const auto* view = std::get_if<View>(&reply)) let_go(view->copy);
+  if (const auto* opened = std::get_if<Opened>(&reply)) let_go(opened->copy);
+  if (const auto* created = std::get_if<Created>(&reply); created != nullptr && !broken_) {
+    enqueue(next_request_++, Abort{created->copy}, {});
+    need(Pace::kTick);
+  }
+}
+
+void Connection::let_go(CopyKey copy) {
+  if (broken_) return;
+  releases_.push_back(copy);
+  need(Pace::kSlowTick);
+}
+
+Error Connection::gone(Code code, const std::string& why) const {
+  return {code, "the connection to the daemon at " + socket_path() + " failed: " + why};
+}
+
+void Connection::fail_all(const Error& error) {
+  if (broken_) return;
+  broken_ = error;
+  queue_.clear();
+  releases_.clear();
+  auto calls = std::move(pending_);
+  pending_.clear();
+  for (const auto& [request, call] : calls) finish(call, call->subject.error(broken_->code, broken_->message));
+  room_.notify_all();
+  for (Call* call : waiting_) call->changed.notify_all();
+}
+
+}  // namespace hoplite::client

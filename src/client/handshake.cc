@@ -1,0 +1,175 @@
+#include "client/handshake.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "auth/auth.h"
+#include "base/paths.h"
+
+namespace hoplite::client {
+namespace {
+
+std::string from_environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
+
+Error stuck(const std::string& path) {
+  return {Code::kTimedOut, "the daemon at " + path + " accepts connections but does not answer"};
+}
+
+Error connect_error(const std::string& path, int error) {
+  switch (error) {
+    case ENOENT:
+    case ECONNREFUSED:
+      return {Code::kUnavailable, "no daemon at " + path + ": start one with `hoplite start`"};
+    case EACCES:
+    case EPERM:
+      return {Code::kNotAuthorised, "no permission to use the daemon's socket " + path + ": it belongs to another user"};
+    case EAGAIN:
+      return stuck(path);
+    default:
+      return {Code::kUnavailable, "cannot connect to " + path + ": " + std::strerror(error)};
+  }
+}
+
+Result<UniqueFd> connect_socket(const std::string& path, const Deadline& deadline) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path)
+    return Error{Code::kInvalidArgument, "the socket path " + path + " is longer than the system allows"};
+  std::memcpy(address.sun_path, path.data(), path.size());
+  UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (socket.get() < 0) return Error{Code::kUnavailable, std::string("cannot make a socket: ") + std::strerror(errno)};
+  if (!deadline.never()) {
+    // On a unix socket this also bounds connect(), which waits while the daemon's backlog is full.
+    const std::int64_t left_us = deadline.left_ns() / 1000 + 1;
+    const timeval limit{.tv_sec = left_us / 1'000'000, .tv_usec = left_us % 1'000'000};
+    ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+  }
+  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+    return connect_error(path, errno);
+  return socket;
+}
+
+// The default socket may be in /tmp, where anybody could have made the folder first.
+Result<void> check_owner(const UniqueFd& socket, const std::string& path) {
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  if (::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || peer.uid == getuid() || peer.uid == 0) return {};
+  return Error{Code::kNotAuthorised, "the daemon at the default socket " + path + " runs as another user (" +
+                                         std::to_string(peer.uid) + "): name its socket if you mean to use it"};
+}
+
+struct ReplyFrame {
+  std::uint64_t request = 0;
+  ByteView body;
+};
+
+// The handshake's frames are awaited one by one; the caller's thread is the only one there is.
+Result<ReplyFrame> await_frame(const UniqueFd& socket, const std::string& path, FrameReader& frames,
+                               const Deadline& deadline) {
+  while (true) {
+    const auto frame = frames.next();
+    if (!frame) return Error{Code::kInternal, "what listens at " + path + " is not a Hoplite daemon"};
+    if (frame->complete) return ReplyFrame{frame->request, frame->body};
+    const std::int64_t left_ns = deadline.left_ns();
+    if (left_ns == 0) return stuck(path);
+    constexpr std::int64_t kLongestPollMs = 60'000;
+    pollfd wanted{.fd = socket.get(), .events = POLLIN, .revents = 0};
+    const std::int64_t left_ms = left_ns == kNoTimeout ? kLongestPollMs : left_ns / 1'000'000 + 1;
+    ::poll(&wanted, 1, static_cast<int>(std::min(left_ms, kLongestPollMs)));
+    const auto outcome = frames.receive(socket.get(), MSG_DONTWAIT);
+    if (outcome.status == FrameReader::Status::kClosed)
+      return Error{Code::kUnavailable, "the daemon at " + path + " closed the connection during the handshake"};
+  }
+}
+
+Error version_mismatch(const std::string& path, unsigned theirs) {
+  return {Code::kVersionMismatch, "the daemon at " + path + " speaks client protocol " + std::to_string(theirs) +
+                                      ", this program " + std::to_string(kClientProtocolVersion) +
+                                      ": use the same release of both"};
+}
+
+Result<Greeting> parse_greeting(ByteView body, const std::string& path) {
+  // Another version may have other fields, but the type and the version stay in front for ever.
+  std::uint16_t version = 0;
+  if (body.size() < 1 + sizeof version || body[0] != std::byte{0})
+    return Error{Code::kInternal, "what listens at " + path + " is not a Hoplite daemon"};
+  std::memcpy(&version, body.data() + 1, sizeof version);
+  if (version != kClientProtocolVersion) return version_mismatch(path, version);
+  auto reply = decode_reply(body);
+  if (!reply) return Error{Code::kInternal, "malformed greeting from the daemon at " + path};
+  return std::get<Greeting>(*std::move(reply));
+}
+
+Result<void> send_hello(const UniqueFd& socket, const std::string& path, const Hello& hello) {
+  std::string out;
+  encode_request(0, hello, 0, out);
+  // A hello is far smaller than a socket's buffer: it is sent whole, or the daemon is gone.
+  if (::send(socket.get(), out.data(), out.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(out.size())) return {};
+  return Error{Code::kUnavailable, "the daemon at " + path + " closed the connection during the handshake"};
+}
+
+Result<Welcome> parse_welcome(ByteView body, const std::string& path) {
+  auto reply = decode_reply(body);
+  if (!reply) return Error{Code::kInternal, "malformed welcome from the daemon at " + path};
+  if (const auto* failed = std::get_if<Failed>(&*reply)) return Error{failed->code, failed->message};
+  auto* welcome = std::get_if<Welcome>(&*reply);
+  if (welcome == nullptr) return Error{Code::kInternal, "the daemon at " + path + " broke the handshake"};
+  return std::move(*welcome);
+}
+
+}  // namespace
+
+std::string hello_proof(const std::string& token, const std::string& nonce) {
+  return proof(token, "hoplite client", {nonce});
+}
+
+Result<Attachment> attach(UniqueFd socket, const std::string& path, const std::string& token, const Deadline& deadline) {
+  Attachment attachment;
+  const auto first = await_frame(socket, path, attachment.frames, deadline);
+  if (!first) return first.error();
+  const auto greeting = parse_greeting(first->body, path);
+  if (!greeting) return greeting.error();
+  Hello hello;
+  if (greeting->proof_wanted) {
+    if (token.empty())
+      return Error{Code::kNotAuthorised, "the daemon at " + path + " wants the cluster token: set HOPLITE_TOKEN"};
+    hello.proof = hello_proof(token, greeting->nonce);
+  }
+  if (auto sent = send_hello(socket, path, hello); !sent) return sent.error();
+
+  const auto second = await_frame(socket, path, attachment.frames, deadline);
+  if (!second) return second.error();
+  auto welcome = parse_welcome(second->body, path);
+  if (!welcome) return welcome.error();
+  auto mapping = ClientMapping::create(attachment.frames.take_descriptor().get(), welcome->arena_bytes);
+  if (!mapping) return Error{mapping.code(), "cannot map the store of the daemon at " + path + ": " + mapping.error().message};
+  attachment.socket_path = path;
+  attachment.socket = std::move(socket);
+  attachment.welcome = *std::move(welcome);
+  attachment.mapping = *std::move(mapping);
+  return attachment;
+}
+
+Result<Attachment> attach(const ConnectOptions& options) {
+  const std::string named = options.socket.empty() ? from_environment("HOPLITE_SOCKET") : options.socket;
+  const std::string path = named.empty() ? default_socket_path() : named;
+  const Deadline deadline = Deadline::after(options.timeout);
+  auto socket = connect_socket(path, deadline);
+  if (!socket) return socket.error();
+  if (named.empty())
+    if (auto owner = check_owner(*socket, path); !owner) return owner.error();
+  const std::string token = options.token.empty() ? from_environment("HOPLITE_TOKEN") : options.token;
+  return attach(*std::move(socket), path, token, deadline);
+}
+
+}  // namespace hoplite::client

@@ -1,0 +1,31 @@
+// From a path to an attached client: connect, greeting, proof, welcome, mapping.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/unique_fd.h"
+#include "client/call.h"
+#include "client/frame_reader.h"
+#include "hoplite/client.h"
+#include "protocol/client_messages.h"
+#include "shm/client_mapping.h"
+
+namespace hoplite::client {
+
+struct Attachment {
+  std::string socket_path;
+  UniqueFd socket;
+  Welcome welcome;
+  std::unique_ptr<ClientMapping> mapping;
+  FrameReader frames;  // may already hold what came behind the welcome
+};
+
+// What a client proves: that it knows the token, for this greeting. The daemon computes the same.
+std::string hello_proof(const std::string& token, const std::string& nonce);
+
+Result<Attachment> attach(const ConnectOptions& options);
+// The same on a socket that is connected already; `path` is for messages.
+Result<Attachment> attach(UniqueFd socket, const std::string& path, const std::string& token, const Deadline& deadline);
+
+}  // namespace hoplite::client

@@ -1,0 +1,117 @@
+// Waiting for replies: who reads the socket, and for how long.
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "client/connection.h"
+
+namespace hoplite::client {
+namespace {
+
+// A blocking receive comes back after the socket's receive slice (connection.cc); closer deadlines need a poll of their own.
+constexpr auto kReceiveSlice = std::chrono::milliseconds(250);
+// Busy polling is for replies that take microseconds; whoever waits longer than this may as well sleep.
+constexpr auto kLongestSpin = std::chrono::milliseconds(20);
+constexpr int kSpinsPerLook = 64;
+
+}  // namespace
+
+bool Connection::wait_until(Call& call, TimePoint until, const std::function<bool()>& ready) {
+  Lock lock(mutex_);
+  return wait_locked(lock, call, until, ready);
+}
+
+Result<Reply> Connection::wait(Call& call) {
+  Lock lock(mutex_);
+  wait_locked(lock, call, call.deadline.with_grace(), {});
+  return take_result(lock, call);
+}
+
+Result<Reply> Connection::take_result(Lock& lock, Call& call) {
+  CHECK(lock.owns_lock());
+  if (!call.result) expire(call);
+  CHECK(call.result.has_value(), call.subject.verb);
+  Result<Reply> result = std::move(*call.result);
+  call.result = call.subject.error(Code::kInvalidArgument, "the result was taken already");
+  return result;
+}
+
+bool Connection::wait_locked(Lock& lock, Call& call, TimePoint until, const std::function<bool()>& ready) {
+  const auto done = [&] { return call.result.has_value() || (ready && ready()); };
+  waiting_.push_back(&call);
+  while (!done()) {
+    if (until != TimePoint::max() && Clock::now() >= until) break;
+    flush(lock);
+    if (done()) break;  // others went on while we were sending
+    if (reader_ == Reader::kNobody) {
+      lead(lock, until);
+      continue;
+    }
+    if (reader_ == Reader::kService) wake();  // it steps back
+    if (until == TimePoint::max())
+      call.changed.wait(lock);
+    else
+      call.changed.wait_until(lock, until);
+  }
+  waiting_.erase(std::find(waiting_.begin(), waiting_.end(), &call));
+  pass_on_reader();
+  return done();
+}
+
+bool Connection::poll(Call& call) {
+  Lock lock(mutex_);
+  flush(lock);
+  if (!call.result && !broken_ && reader_ == Reader::kNobody) {
+    // Not worth giving up the lock for: it returns at once.
+    dispatch(attachment_.frames.receive(attachment_.socket.get(), MSG_DONTWAIT));
+  }
+  return call.result.has_value();
+}
+
+void Connection::lead(Lock& lock, TimePoint until) {
+  reader_ = Reader::kCaller;
+  ++caller_activity_;
+  lock.unlock();
+  const auto outcome = receive(until);
+  lock.lock();
+  reader_ = Reader::kNobody;
+  dispatch(outcome);
+}
+
+FrameReader::Outcome Connection::receive(TimePoint until) {
+  const int socket = attachment_.socket.get();
+  if (busy_poll_)
+    if (const auto outcome = spin(until); outcome.status != FrameReader::Status::kNothing) return outcome;
+  if (until == TimePoint::max()) return attachment_.frames.receive(socket, 0);
+  const std::chrono::nanoseconds left = until - Clock::now();
+  if (left >= kReceiveSlice) return attachment_.frames.receive(socket, 0);
+  const auto left_ns = std::max<std::chrono::nanoseconds::rep>(left.count(), 0);
+  const timespec patience{.tv_sec = 0, .tv_nsec = left_ns};
+  pollfd wanted{.fd = socket, .events = POLLIN, .revents = 0};
+  ::ppoll(&wanted, 1, &patience, nullptr);
+  return attachment_.frames.receive(socket, MSG_DONTWAIT);
+}
+
+FrameReader::Outcome Connection::spin(TimePoint until) {
+  const TimePoint stop = std::min(until, Clock::now() + kLongestSpin);
+  do {
+    for (int i = 0; i < kSpinsPerLook; ++i) {
+      const auto outcome = attachment_.frames.receive(attachment_.socket.get(), MSG_DONTWAIT);
+      if (outcome.status != FrameReader::Status::kNothing) return outcome;
+    }
+  } while (Clock::now() < stop);
+  return {};
+}
+
+// Called by whoever stops waiting: nobody may be left asleep while nobody reads.
+void Connection::pass_on_reader() {
+  if (reader_ != Reader::kNobody) return;
+  if (!waiting_.empty())
+    waiting_.front()->changed.notify_all();
+  else if (!pending_.empty())
+    need(Pace::kTick);
+}
+
+}  // namespace hoplite::client

@@ -1,0 +1,126 @@
+// The connection's own thread: what happens while nobody waits.
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "client/connection.h"
+
+namespace hoplite::client {
+namespace {
+
+constexpr int kTickMs = 1;       // the longest a queued request waits for company, twice
+constexpr int kSlowTickMs = 10;  // views are given back within twice this
+constexpr int kWatchMs = 200;    // how exactly unanswered calls are ended
+
+int milliseconds(int pace) {
+  constexpr int kTimeouts[] = {kTickMs, kSlowTickMs, kWatchMs, -1};
+  return kTimeouts[pace];
+}
+
+}  // namespace
+
+void Connection::wake() {
+  const std::uint64_t one = 1;
+  // Can only fail if the counter is full, and then the service wakes anyway.
+  [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof one);
+}
+
+void Connection::need(Pace pace) {
+  if (pace == Pace::kTick) busy_since_tick_ = true;
+  if (pace_ <= pace || on_service_thread()) return;
+  pace_ = pace;
+  wake();
+}
+
+Connection::Pace Connection::pace_wanted() const {
+  if (broken_) return Pace::kAsleep;
+  const bool nobody_reads = !pending_.empty() && waiting_.empty() && reader_ == Reader::kNobody;
+  if (busy_since_tick_ || !queue_.empty() || nobody_reads) return Pace::kTick;
+  if (!releases_.empty()) return Pace::kSlowTick;
+  return pending_.empty() ? Pace::kAsleep : Pace::kWatch;
+}
+
+// Callbacks are this thread's to run, so it reads for them at once. Results that somebody will come for are left to him,
+// unless he has not read since the last tick.
+bool Connection::service_may_read() const {
+  if (broken_ || reader_ != Reader::kNobody || pending_.empty() || !waiting_.empty()) return false;
+  return pending_callbacks_ > 0 || caller_activity_ == seen_activity_;
+}
+
+void Connection::serve() {
+  Lock lock(mutex_);
+  while (true) {
+    run_callbacks(lock);
+    if (closing_ && called_.empty()) return;
+    expire_overdue();
+    if (!called_.empty()) continue;
+    const bool read = service_may_read();
+    if (sleep(lock, read)) tick(lock);
+  }
+}
+
+// What nobody else has taken care of since the last tick.
+void Connection::tick(Lock& lock) {
+  busy_since_tick_ = false;
+  if (anything_queued() && flushes_ == seen_flushes_) flush(lock);
+  seen_flushes_ = flushes_;
+  seen_activity_ = caller_activity_;
+}
+
+// Sleeps until something happens; reads if it has that role. True if the time is over and nothing happened: a tick.
+bool Connection::sleep(Lock& lock, bool read) {
+  if (read) {
+    reader_ = Reader::kService;
+    flush(lock);  // what the replies' handlers queued: nobody else may come to send it
+  }
+  pace_ = pace_wanted();
+  const auto events = static_cast<short>((read ? POLLIN : 0) | (socket_full_ ? POLLOUT : 0));
+  pollfd wanted[] = {{.fd = wake_.get(), .events = POLLIN, .revents = 0},
+                     {.fd = events != 0 ? attachment_.socket.get() : -1, .events = events, .revents = 0}};
+  const int timeout_ms = milliseconds(static_cast<int>(pace_));
+  lock.unlock();
+  const int ready = ::poll(wanted, 2, timeout_ms);
+  if ((wanted[0].revents & POLLIN) != 0) {
+    std::uint64_t count = 0;
+    [[maybe_unused]] const ssize_t n = ::read(wake_.get(), &count, sizeof count);
+  }
+  FrameReader::Outcome outcome;
+  if (read && (wanted[1].revents & (POLLIN | POLLHUP | POLLERR)) != 0)
+    outcome = attachment_.frames.receive(attachment_.socket.get(), MSG_DONTWAIT);
+  lock.lock();
+  if (read) {
+    reader_ = Reader::kNobody;
+    dispatch(outcome);
+    pass_on_reader();
+  }
+  if ((wanted[1].revents & (POLLOUT | POLLHUP | POLLERR)) != 0 && socket_full_) {
+    socket_full_ = false;
+    flush(lock);
+  }
+  return ready == 0;
+}
+
+void Connection::run_callbacks(Lock& lock) {
+  while (!called_.empty()) {
+    const std::shared_ptr<Call> call = std::move(called_.front());
+    called_.pop_front();
+    auto result = std::move(*call->result);
+    lock.unlock();
+    call->callback(std::move(result));
+    call->callback = nullptr;
+    lock.lock();
+  }
+}
+
+void Connection::expire_overdue() {
+  if (pending_.empty()) return;
+  const TimePoint now = Clock::now();
+  if (now < next_expiry_) return;
+  next_expiry_ = now + std::chrono::milliseconds(kWatchMs);
+  std::vector<std::shared_ptr<Call>> overdue;
+  for (const auto& [request, call] : pending_)
+    if (call->deadline.with_grace() < now) overdue.push_back(call);
+  for (const auto& call : overdue) expire(*call);
+}
+
+}  // namespace hoplite::client

@@ -1,0 +1,73 @@
+#include "node/client_connection.h"
+
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "base/check.h"
+#include "shm/fd_passing.h"
+
+namespace hoplite {
+namespace {
+
+// Buffers of a connection that once had much to send are given back; this much is kept to spare the allocator.
+constexpr std::size_t kKeptCapacity = 16 * kKiB;
+
+}  // namespace
+
+Result<ClientIdentity> identify_client(int fd) {
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
+    return Error{Code::kNotAuthorised, std::string("cannot tell who connects: ") + std::strerror(errno)};
+  return ClientIdentity{peer.pid, peer.uid};
+}
+
+ClientConnection::ClientConnection(ClientKey key, UniqueFd socket, ClientIdentity peer)
+    : key_(key), socket_(std::move(socket)), peer_(peer) {}
+
+Result<ByteView> ClientConnection::receive(ByteSpan scratch) {
+  CHECK(kept_.size() < scratch.size(), kept_.size(), scratch.size());
+  if (!kept_.empty()) std::memcpy(scratch.data(), kept_.data(), kept_.size());
+  const ssize_t got = ::recv(fd(), scratch.data() + kept_.size(), scratch.size() - kept_.size(), MSG_DONTWAIT);
+  if (got == 0) return Error{Code::kUnavailable, "the client closed the connection"};
+  if (got < 0 && errno != EAGAIN && errno != EINTR) return Error{Code::kUnavailable, std::strerror(errno)};
+  return ByteView(scratch.data(), kept_.size() + static_cast<std::size_t>(got < 0 ? 0 : got));
+}
+
+void ClientConnection::keep(ByteView rest) {
+  if (rest.empty() && kept_.capacity() > kKeptCapacity) kept_ = {};
+  kept_.assign(reinterpret_cast<const char*>(rest.data()), rest.size());
+}
+
+void ClientConnection::queue(std::uint64_t request, const client::Reply& reply) {
+  client::encode_reply(request, reply, output_);
+}
+
+void ClientConnection::queue_descriptor(int fd) {
+  CHECK(descriptor_count_ < descriptors_.size());
+  descriptors_[descriptor_count_++] = fd;
+}
+
+ClientConnection::Flush ClientConnection::flush() {
+  while (sent_ < output_.size()) {
+    const ByteView rest = std::as_bytes(std::span(output_)).subspan(sent_);
+    const auto taken = send_with_fds(fd(), rest, std::span(descriptors_).first(descriptor_count_));
+    if (!taken) return Flush::kBroken;
+    if (!taken->has_value()) {
+      // Forget what was sent once it is the larger part, so that a slow reader does not keep it all.
+      if (sent_ > output_.size() / 2) output_.erase(0, std::exchange(sent_, 0));
+      return Flush::kBlocked;
+    }
+    descriptor_count_ = 0;
+    sent_ += **taken;
+  }
+  sent_ = 0;
+  output_.clear();
+  if (output_.capacity() > kKeptCapacity) output_ = {};
+  return Flush::kDone;
+}
+
+}  // namespace hoplite

@@ -1,0 +1,280 @@
+#include "node/client_server.h"
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "auth/auth.h"
+#include "base/check.h"
+
+namespace hoplite {
+namespace {
+
+constexpr char kClientProofLabel[] = "hoplite client";
+constexpr std::size_t kReceiveBytes = 256 * kKiB;  // more than a unix socket holds by default: one recv() empties it
+constexpr int kAcceptsPerBatch = 64;  // so that a flood of connections does not starve those that are there
+constexpr Duration kAcceptPause = Duration::ms(100);
+constexpr std::uint32_t kMaxClientNumber = (1U << 31) - 1;  // what fits the ids that clients mint
+
+bool wants_reply(const client::Request& message) {
+  return !(std::holds_alternative<client::Advance>(message) || std::holds_alternative<client::Abort>(message) ||
+           std::holds_alternative<client::Cancel>(message) || std::holds_alternative<client::Release>(message));
+}
+
+// The replies of a streaming read that more replies follow.
+bool is_last(const client::Reply& message) {
+  return !(std::holds_alternative<client::Opened>(message) || std::holds_alternative<client::Grown>(message) ||
+           std::holds_alternative<client::Reset>(message));
+}
+
+std::string describe(const ClientIdentity& peer) {
+  return "client (pid " + std::to_string(peer.pid) + ", uid " + std::to_string(peer.uid) + ")";
+}
+
+}  // namespace
+
+ClientServer::ClientServer(Loop& loop, ClientHandler& handler, Log& log, std::unique_ptr<UnixListener> listener,
+                           ClientServerOptions options)
+    : loop_(loop),
+      handler_(handler),
+      log_(log),
+      listener_(std::move(listener)),
+      options_(std::move(options)),
+      max_frame_bytes_(options_.inline_bytes + options_.limits.max_fields_bytes),
+      scratch_(client::FrameHeader::kSize + max_frame_bytes_ + kReceiveBytes) {
+  loop_.add(listener_->fd(), EPOLLIN, [this](std::uint32_t) { on_connection(); });
+}
+
+ClientServer::~ClientServer() {
+  if (listener_) loop_.remove(listener_->fd());
+  for (const auto& [key, connection] : connections_) loop_.remove(connection->fd());
+  loop_.cancel(handshake_timer_);
+  loop_.cancel(accept_timer_);
+}
+
+// --- connections come
+
+void ClientServer::on_connection() {
+  for (int i = 0; i < kAcceptsPerBatch; ++i) {
+    UniqueFd socket(::accept4(listener_->fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (socket.get() < 0) {
+      if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) pause_accepting();
+      return;
+    }
+    // Strangers that only knock must not keep others out: the oldest goes.
+    if (handshakes_.size() >= options_.limits.max_handshakes)
+      offend(*connections_.at(*handshakes_.begin()), "did not answer the greeting while others came");
+    if (auto peer = identify_client(socket.get())) greet(std::move(socket), *peer);
+  }
+}
+
+void ClientServer::greet(UniqueFd socket, ClientIdentity peer) {
+  const ClientKey key = ++last_key_;
+  auto owned = std::make_unique<ClientConnection>(key, std::move(socket), peer);
+  ClientConnection& connection = *owned;
+  connections_.emplace(key, std::move(owned));
+  connection.nonce = make_nonce();
+  queue(connection, 0, client::Greeting{kClientProtocolVersion, peer.uid != ::geteuid(), connection.nonce});
+  loop_.add(connection.fd(), EPOLLIN, [this, key](std::uint32_t events) { on_event(key, events); });
+
+  handshakes_.insert(key);
+  connection.handshake_deadline = loop_.now() + options_.limits.handshake_timeout;
+  if (handshake_timer_ == 0)
+    handshake_timer_ = loop_.at(connection.handshake_deadline, [this] { end_late_handshakes(); });
+}
+
+void ClientServer::end_late_handshakes() {
+  handshake_timer_ = 0;
+  while (!handshakes_.empty()) {
+    ClientConnection& oldest = *connections_.at(*handshakes_.begin());
+    if (oldest.handshake_deadline > loop_.now()) {
+      handshake_timer_ = loop_.at(oldest.handshake_deadline, [this] { end_late_handshakes(); });
+      return;
+    }
+    offend(oldest, "did not answer the greeting");
+  }
+}
+
+// Out of descriptors: the listener would report itself ready for ever.
+void ClientServer::pause_accepting() {
+  log_.warn("cannot accept clients: out of descriptors or memory; trying again soon");
+  loop_.modify(listener_->fd(), 0);
+  accept_timer_ = loop_.at(loop_.now() + kAcceptPause, [this] {
+    accept_timer_ = 0;
+    if (listener_) loop_.modify(listener_->fd(), EPOLLIN);
+  });
+}
+
+// --- bytes come
+
+void ClientServer::on_event(ClientKey client, std::uint32_t events) {
+  const auto found = connections_.find(client);
+  if (found == connections_.end()) return;
+  if ((events & EPOLLOUT) != 0) mark(*found->second);
+  if ((events & ~EPOLLOUT) != 0) on_readable(*found->second);
+}
+
+void ClientServer::on_readable(ClientConnection& connection) {
+  if (connection.closing) return;
+  auto received = connection.receive(scratch_);
+  if (!received) return close(connection.key());
+  ByteView in = *received;
+  while (!connection.closing) {
+    auto frame = client::next_frame(in, max_frame_bytes_);
+    if (!frame) return offend(connection, "sent " + frame.error().message);
+    if (!frame->complete) break;
+    on_frame(connection, *frame);
+  }
+  connection.keep(in);
+}
+
+void ClientServer::on_frame(ClientConnection& connection, const client::Frame& frame) {
+  auto decoded = client::decode_request(frame.body);
+  if (!decoded) return offend(connection, "sent a " + decoded.error().message);
+  const auto* hello = std::get_if<client::Hello>(&decoded->message);
+  if ((hello != nullptr) == connection.welcomed) return offend(connection, "sent a request out of turn");
+  if (hello != nullptr) return on_hello(connection, frame.request, *hello);
+  on_request(connection, frame.request, *decoded);
+}
+
+void ClientServer::on_hello(ClientConnection& connection, std::uint64_t request, const client::Hello& hello) {
+  if (auto allowed = may_attach(connection, hello); !allowed)
+    return fail_handshake(connection, request, allowed.error());
+
+  connection.welcomed = true;
+  connection.nonce = {};
+  handshakes_.erase(connection.key());
+  connection.queue_descriptor(options_.read_only_arena);
+  queue(connection, request,
+        client::Welcome{options_.node, ++last_number_, options_.arena_bytes, options_.inline_bytes, options_.listen});
+}
+
+Status ClientServer::may_attach(const ClientConnection& connection, const client::Hello& hello) const {
+  if (hello.version != kClientProtocolVersion)
+    return Error{Code::kVersionMismatch, "the daemon speaks version " + std::to_string(kClientProtocolVersion) +
+                                             " of the client protocol, this client version " +
+                                             std::to_string(hello.version)};
+  const uid_t their_uid = connection.peer().uid;
+  if (their_uid != ::geteuid()) {
+    if (options_.token.empty())
+      return Error{Code::kNotAuthorised, "the daemon runs as user " + std::to_string(::geteuid()) +
+                                             " and the client as " + std::to_string(their_uid) +
+                                             ": that needs a cluster token on both sides"};
+    if (!equal_in_constant_time(hello.proof, proof(options_.token, kClientProofLabel, {connection.nonce})))
+      return Error{Code::kNotAuthorised, "the client's cluster token is not the daemon's"};
+  }
+  if (clients() >= options_.limits.max_clients)
+    return Error{Code::kUnavailable, "the daemon has " + std::to_string(clients()) + " clients, which is the limit"};
+  if (last_number_ == kMaxClientNumber)
+    return Error{Code::kUnavailable, "the daemon has used up its client numbers: restart it"};
+  return {};
+}
+
+void ClientServer::on_request(ClientConnection& connection, std::uint64_t request, client::DecodedRequest& decoded) {
+  if (wants_reply(decoded.message)) {
+    if (!stopping_.empty()) return queue(connection, request, client::Failed{Code::kUnavailable, stopping_});
+    if (connection.outstanding >= options_.limits.max_outstanding)
+      return queue(connection, request,
+                   client::Failed{Code::kUnavailable, "this client has " + std::to_string(connection.outstanding) +
+                                                          " requests outstanding, which is the limit"});
+    ++connection.outstanding;
+  }
+  handler_.on_client_request(connection.key(), request, std::move(decoded.message), decoded.payload);
+}
+
+// --- what is not accepted
+
+void ClientServer::fail_handshake(ClientConnection& connection, std::uint64_t request, const Error& error) {
+  log_once(connection.peer().pid, "refused a " + describe(connection.peer()) + ": " + error.message);
+  queue(connection, request, client::Failed{error.code, error.message});
+  close_soon(connection);
+}
+
+void ClientServer::offend(ClientConnection& connection, const std::string& what) {
+  log_once(connection.peer().pid, "disconnected a " + describe(connection.peer()) + " that " + what);
+  close_soon(connection);
+}
+
+void ClientServer::close_soon(ClientConnection& connection) {
+  connection.closing = true;
+  handshakes_.erase(connection.key());
+  mark(connection);
+}
+
+void ClientServer::log_once(pid_t pid, const std::string& text) {
+  if (offenders_.size() >= options_.limits.max_remembered_offenders) offenders_.clear();
+  if (offenders_.insert(pid).second) log_.warn(text);
+}
+
+// --- replies go
+
+void ClientServer::reply(ClientKey client, std::uint64_t request, const client::Reply& message) {
+  const auto found = connections_.find(client);
+  if (found == connections_.end() || found->second->closing) return;
+  ClientConnection& connection = *found->second;
+  if (is_last(message) && connection.outstanding > 0) --connection.outstanding;
+  if (std::holds_alternative<client::Created>(message) && !std::exchange(connection.may_write, true))
+    connection.queue_descriptor(options_.writable_arena);
+  queue(connection, request, message);
+}
+
+void ClientServer::queue(ClientConnection& connection, std::uint64_t request, const client::Reply& message) {
+  connection.queue(request, message);
+  mark(connection);
+  if (connection.queued_bytes() > options_.limits.max_output_bytes)
+    offend(connection, "does not read its replies: " + format_size(connection.queued_bytes()) + " are waiting");
+}
+
+void ClientServer::mark(ClientConnection& connection) {
+  if (std::exchange(connection.needs_flush, true)) return;
+  to_flush_.push_back(connection.key());
+}
+
+void ClientServer::flush() {
+  // Closing a connection is an event whose effects may be replies to others.
+  for (std::size_t i = 0; i < to_flush_.size(); ++i) flush_one(to_flush_[i]);
+  to_flush_.clear();
+}
+
+void ClientServer::flush_one(ClientKey client) {
+  const auto found = connections_.find(client);
+  if (found == connections_.end()) return;
+  ClientConnection& connection = *found->second;
+  connection.needs_flush = false;
+  const auto result = connection.flush();
+  if (connection.closing || result == ClientConnection::Flush::kBroken) return close(client);
+  const bool blocked = result == ClientConnection::Flush::kBlocked;
+  if (blocked == connection.waits_for_room) return;
+  connection.waits_for_room = blocked;
+  loop_.modify(connection.fd(), blocked ? EPOLLIN | EPOLLOUT : EPOLLIN);
+}
+
+void ClientServer::close(ClientKey client) {
+  auto closed = connections_.extract(client);
+  loop_.remove(closed.mapped()->fd());
+  handshakes_.erase(client);
+  if (closed.mapped()->welcomed) handler_.on_client_gone(client);
+}
+
+// --- the end
+
+void ClientServer::stop(const std::string& reason) {
+  if (!stopping_.empty()) return;
+  stopping_ = reason;
+  loop_.remove(listener_->fd());
+  listener_.reset();
+  for (const auto& [key, connection] : connections_)
+    queue(*connection, 0, client::Failed{Code::kUnavailable, stopping_});
+}
+
+bool ClientServer::all_sent() const {
+  return std::all_of(connections_.begin(), connections_.end(),
+                     [](const auto& entry) { return entry.second->queued_bytes() == 0; });
+}
+
+}  // namespace hoplite

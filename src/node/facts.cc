@@ -1,0 +1,55 @@
+// What the daemon tells about itself: the agent's facts, and the transport's.
+#include <unistd.h>
+
+#include <unordered_map>
+
+#include "node/node.h"
+
+namespace hoplite {
+namespace {
+
+// The fixed fields of a client::ObjectInfo on the wire, rounded up.
+constexpr std::size_t kObjectInfoBytes = 96;
+
+}  // namespace
+
+client::Status Node::status() const {
+  const Time now = monotonic_now();
+  client::Status status = agent_->status();
+  const TransportStats transport = transport_->stats();
+  status.listen = address_.to_string();
+  status.uptime_ms = static_cast<std::uint64_t>((now - started_).ns / 1'000'000);
+  status.pid = static_cast<std::uint64_t>(::getpid());
+  status.version = options_.software_version;
+  status.clients = clients_->clients();
+  status.bytes_in = transport.bulk_bytes_in;
+  status.bytes_out = transport.bulk_bytes_out;
+  status.max_rate = options_.max_rate;
+  return status;
+}
+
+client::Objects Node::objects() const {
+  client::Objects answer{agent_->objects(), false};
+  std::size_t bytes = kObjectInfoBytes;
+  std::size_t fit = 0;
+  while (fit < answer.objects.size()) {
+    bytes += kObjectInfoBytes + answer.objects[fit].meta.size();
+    if (bytes > options_.limits.max_message_bytes) break;
+    ++fit;
+  }
+  answer.truncated = fit < answer.objects.size();
+  answer.objects.resize(fit);
+  return answer;
+}
+
+client::Nodes Node::nodes() const {
+  std::unordered_map<NodeId, std::uint64_t> rates;
+  for (const PeerRate& rate : transport_->rates()) rates[rate.node] = rate.bytes_per_second;
+  client::Nodes answer{agent_->nodes()};
+  for (client::NodeInfo& node : answer.nodes) {
+    if (const auto rate = rates.find(node.ref.id); rate != rates.end()) node.rate = rate->second;
+  }
+  return answer;
+}
+
+}  // namespace hoplite

@@ -1,0 +1,135 @@
+#include "node/log.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <mutex>
+
+#include <spdlog/logger.h>
+#include <spdlog/pattern_formatter.h>
+#include <spdlog/sinks/base_sink.h>
+
+#include "base/unique_fd.h"
+
+namespace hoplite {
+namespace {
+
+// A pipe that polls as writable takes this much (PIPE_BUF) without blocking, so no line is longer.
+constexpr std::size_t kMaxLineBytes = 4096;
+constexpr char kPattern[] = "%Y-%m-%d %H:%M:%S.%e %P %l %v";
+
+spdlog::level::level_enum spdlog_level(LogLevel level) {
+  switch (level) {
+    case LogLevel::kDebug: return spdlog::level::debug;
+    case LogLevel::kInfo: return spdlog::level::info;
+    case LogLevel::kWarn: return spdlog::level::warn;
+    case LogLevel::kError: return spdlog::level::err;
+  }
+  return spdlog::level::info;
+}
+
+std::string printable(std::string_view text) {
+  std::string line(text);
+  for (char& c : line) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+  }
+  return line;
+}
+
+}  // namespace
+
+Result<LogLevel> parse_log_level(std::string_view text) {
+  if (text == "debug") return LogLevel::kDebug;
+  if (text == "info") return LogLevel::kInfo;
+  if (text == "warn") return LogLevel::kWarn;
+  if (text == "error") return LogLevel::kError;
+  return Error{Code::kInvalidArgument, "log level '" + std::string(text) + "' is none of debug, info, warn, error"};
+}
+
+// Writes to a descriptor without ever waiting for it.
+class Log::Sink : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  Sink(int fd, UniqueFd owned) : fd_(fd), owned_(std::move(owned)) {}
+
+ protected:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    if (dropped_ > 0 && write_line(message, missing_lines())) dropped_ = 0;
+    if (dropped_ > 0 || !write_line(message, {})) ++dropped_;
+  }
+  void flush_() override {}
+
+ private:
+  std::string missing_lines() const {
+    return std::to_string(dropped_) + " lines are missing here: they could not be written (" + std::strerror(error_) +
+           ")";
+  }
+
+  // `text` replaces the message's own, if given. False: nothing usable was written, error_ says why.
+  bool write_line(spdlog::details::log_msg message, const std::string& text) {
+    if (!text.empty()) {
+      message.payload = text;
+      message.level = spdlog::level::warn;
+    }
+    spdlog::memory_buf_t line;
+    formatter_->format(message, line);
+    if (line.size() > kMaxLineBytes) {
+      line.resize(kMaxLineBytes);
+      line[kMaxLineBytes - 1] = '\n';
+    }
+    pollfd ready{fd_, POLLOUT, 0};
+    if (::poll(&ready, 1, 0) != 1 || (ready.revents & POLLOUT) == 0) {
+      error_ = EAGAIN;
+      return false;
+    }
+    const ssize_t written = ::write(fd_, line.data(), line.size());
+    if (written < 0) error_ = errno;
+    // A disk that fills up in the middle of a line keeps its first part; the line counts as dropped.
+    if (written >= 0 && static_cast<std::size_t>(written) < line.size()) error_ = ENOSPC;
+    return written == static_cast<ssize_t>(line.size());
+  }
+
+  int fd_;
+  UniqueFd owned_;
+  std::size_t dropped_ = 0;
+  int error_ = 0;
+};
+
+class Log::Impl {
+ public:
+  Impl(std::shared_ptr<Sink> sink, LogLevel level) : logger_("hoplited", std::move(sink)) {
+    logger_.set_formatter(std::make_unique<spdlog::pattern_formatter>(kPattern));
+    logger_.set_level(spdlog_level(level));
+    logger_.set_error_handler([](const std::string&) {});
+  }
+
+  void write(LogLevel level, std::string_view text) {
+    if (!logger_.should_log(spdlog_level(level))) return;
+    const std::string line = printable(text);
+    logger_.log(spdlog_level(level), spdlog::string_view_t(line.data(), line.size()));
+  }
+
+ private:
+  spdlog::logger logger_;
+};
+
+Log::Log(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Log::~Log() = default;
+
+Result<std::unique_ptr<Log>> Log::open(const std::string& file, LogLevel level) {
+  UniqueFd owned;
+  int fd = STDERR_FILENO;
+  if (!file.empty()) {
+    owned = UniqueFd(::open(file.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0640));
+    fd = owned.get();
+    if (fd < 0) return Error{Code::kInvalidArgument, "cannot open the log file " + file + ": " + std::strerror(errno)};
+  }
+  auto sink = std::make_shared<Sink>(fd, std::move(owned));
+  return std::unique_ptr<Log>(new Log(std::make_unique<Impl>(std::move(sink), level)));
+}
+
+void Log::write(LogLevel level, std::string_view text) { impl_->write(level, text); }
+
+}  // namespace hoplite

@@ -1,0 +1,211 @@
+#include "node/node.h"
+
+#include <sys/random.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "base/check.h"
+
+namespace hoplite {
+namespace {
+
+constexpr char kStopping[] = "the daemon is stopping";
+constexpr Duration kStopAtMost = Duration::s(1);
+constexpr Duration kStopAtLeast = Duration::ms(50);  // for peers that have to be dialled to be told
+constexpr Duration kStopPoll = Duration::ms(5);
+constexpr Duration kJoinPoll = Duration::ms(200);
+
+std::uint64_t random_number() {
+  std::uint64_t value = 0;
+  while (value == 0) {
+    const ssize_t got = ::getrandom(&value, sizeof value, 0);
+    CHECK(got == sizeof value || errno == EINTR, errno);
+  }
+  return value;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Node>> Node::create(const NodeOptions& options, Log& log) {
+  std::unique_ptr<Node> node(new Node(options, log));
+  if (auto started = node->start(); !started) return started.error();
+  return node;
+}
+
+Node::Node(const NodeOptions& options, Log& log) : options_(options), log_(log), started_(monotonic_now()) {}
+Node::~Node() { loop_.cancel(timer_); }
+
+// --- starting
+
+Status Node::start() {
+  // First the socket's lock: a second daemon must find out before it takes memory or a port.
+  auto listener = UnixListener::open(options_.socket, options_.socket_mode);
+  if (!listener) return listener.error();
+  auto arena = Arena::create({.bytes = options_.memory_bytes});
+  if (!arena) return arena.error();
+  arena_ = std::move(*arena);
+
+  const NodeId id{random_number()};
+  if (auto started = start_transport(id); !started) return started;
+  start_agent(id);
+  start_clients(id, std::move(*listener));
+  runner_ = std::make_unique<EffectRunner>(*transport_, *clients_, ByteSpan(arena_->base(), arena_->size()), log_);
+  // The transport has hooked itself in before us, so what peers wait for leaves before what clients wait for.
+  loop_.after_batch([this] { after_batch(); });
+  loop_.set_busy_poll(options_.busy_poll);
+
+  log_.info("node " + id.to_string() + " listens for peers at " + address_.to_string() + " and for clients at " +
+            options_.socket + ", store of " + format_size(arena_->size()));
+  if (!options_.join.empty()) report_joining();
+  untouched_ = {0, arena_->size()};
+  arm_timer();
+  return {};
+}
+
+Status Node::start_transport(NodeId id) {
+  TcpOptions tcp;
+  tcp.self = self_ = NodeRef{id, 0};
+  tcp.listen = options_.listen;
+  tcp.advertise = options_.advertise;
+  tcp.token = options_.token;
+  tcp.io_threads = options_.io_threads;
+  tcp.max_rate = options_.max_rate;
+  tcp.busy_poll = options_.busy_poll;
+  tcp.arena = arena_->base();
+  tcp.arena_bytes = arena_->size();
+  tcp.limits = options_.limits;
+  tcp.log = [this](const std::string& line) { log_.warn(line); };
+  auto transport = make_tcp_transport(loop_, *this, tcp);
+  if (!transport) return transport.error();
+  transport_ = std::move(*transport);
+
+  address_ = options_.advertise.empty() ? transport_->listen_address() : options_.advertise;
+  if (address_.port == 0) address_.port = transport_->listen_address().port;
+  return {};
+}
+
+void Node::start_agent(NodeId id) {
+  AgentOptions agent;
+  agent.self = id;
+  agent.address = address_;
+  agent.seeds = options_.join;
+  agent.capacity = arena_->size();
+  agent.limits = options_.limits;
+  agent.seed = random_number();
+  agent_ = std::make_unique<Agent>(std::move(agent), static_cast<const Progress&>(*this), monotonic_now());
+  if (agent_->self() != self_) transport_->rename(self_ = agent_->self());
+}
+
+void Node::start_clients(NodeId id, std::unique_ptr<UnixListener> listener) {
+  ClientServerOptions server;
+  server.node = id;
+  server.listen = address_.to_string();
+  server.token = options_.token;
+  server.arena_bytes = arena_->size();
+  server.read_only_arena = arena_->read_only_fd();
+  server.writable_arena = arena_->writable_fd();
+  server.inline_bytes = options_.limits.inline_bytes;
+  server.limits = options_.client_limits;
+  clients_ = std::make_unique<ClientServer>(loop_, static_cast<ClientHandler&>(*this), log_, std::move(listener),
+                                            std::move(server));
+}
+
+void Node::report_joining() {
+  const std::uint64_t members = agent_->status().members;
+  if (members > 1) return log_.info("joined a cluster: " + std::to_string(members) + " nodes are known");
+  loop_.at(monotonic_now() + kJoinPoll, [this] { report_joining(); });
+}
+
+// --- running
+
+void Node::run() { loop_.run(); }
+
+void Node::step(Event event, ByteView payload) {
+  CHECK(!std::exchange(stepping_, true));
+  effects_.clear();
+  agent_->step(monotonic_now(), std::move(event), effects_);
+  // What this step says is already said by the new incarnation.
+  if (agent_->self() != self_) {
+    self_ = agent_->self();
+    log_.warn("declared dead by others: back as " + self_.to_string());
+    transport_->rename(self_);
+  }
+  runner_->run(effects_, payload);
+  stepping_ = false;
+}
+
+void Node::after_batch() {
+  clients_->flush();
+  prefault();
+  arm_timer();
+}
+
+// The arena is handed out from both ends; what lies beyond is made ready before it is needed.
+void Node::prefault() {
+  const Extent untouched{agent_->high_water(), agent_->low_water() - agent_->high_water()};
+  if (untouched == untouched_) return;
+  if (untouched.offset != untouched_.offset) arena_->handed_out({0, untouched.offset});
+  if (untouched.end() != untouched_.end()) arena_->handed_out({untouched.end(), arena_->size() - untouched.end()});
+  untouched_ = untouched;
+}
+
+// A timer that is too early costs one empty wake-up; moving it with every request would cost more.
+void Node::arm_timer() {
+  const Time wanted = agent_->next_wakeup();
+  if (timer_ != 0 && timer_at_ <= wanted) return;
+  loop_.cancel(std::exchange(timer_, 0));
+  if (wanted == Time::never()) return;
+  timer_at_ = wanted;
+  timer_ = loop_.at(wanted, [this] {
+    timer_ = 0;
+    if (agent_->next_wakeup() <= monotonic_now()) step(event::Tick{});
+  });
+}
+
+void Node::stop() {
+  if (std::exchange(stopping_, true)) return loop_.stop();
+  log_.info("stopping");
+  step(event::Leave{});
+  clients_->stop(kStopping);
+  finish_stopping(monotonic_now() + kStopAtMost);
+}
+
+void Node::finish_stopping(Time deadline) {
+  const Time now = monotonic_now();
+  const Time earliest = deadline + Duration{-(kStopAtMost - kStopAtLeast).ns};
+  if (now >= deadline || (now >= earliest && clients_->all_sent())) return loop_.stop();
+  loop_.at(now + kStopPoll, [this, deadline] { finish_stopping(deadline); });
+}
+
+// --- events of the transport
+
+void Node::on_message(NodeRef from, Message message, ByteView payload) {
+  step(event::Received{from, std::move(message), payload.size()}, payload);
+}
+void Node::on_peer_lost(NodeRef peer, Loss why) { step(event::PeerLost{peer, why}); }
+void Node::on_pull_asked(NodeRef peer, ChannelId channel, const PullRequest& pull) {
+  step(event::PullAsked{peer, channel, pull});
+}
+void Node::on_pull_accepted(TransferId transfer) { step(event::PullAccepted{transfer}); }
+void Node::on_pull_silent(TransferId transfer) { step(event::PullSilent{transfer}); }
+void Node::on_pull_ended(TransferId transfer, PullEnd how, std::uint64_t watermark) {
+  step(event::PullEnded{transfer, how, watermark});
+}
+void Node::on_serve_ended(ServeId serve) { step(event::ServeEnded{serve}); }
+void Node::on_copy_closed(CopyKey copy) { step(event::CopyClosed{copy}); }
+void Node::on_copy_grown(CopyKey copy) { step(event::CopyGrown{copy}); }
+
+std::uint64_t Node::watermark(CopyKey copy, std::uint32_t slice) const { return transport_->watermark(copy, slice); }
+
+// --- events of the clients
+
+void Node::on_client_request(ClientKey client, std::uint64_t request, client::Request message, ByteView payload) {
+  if (std::holds_alternative<client::GetStatus>(message)) return clients_->reply(client, request, status());
+  if (std::holds_alternative<client::GetObjects>(message)) return clients_->reply(client, request, objects());
+  if (std::holds_alternative<client::GetNodes>(message)) return clients_->reply(client, request, nodes());
+  step(event::ClientAsked{client, request, std::move(message), payload.size()}, payload);
+}
+void Node::on_client_gone(ClientKey client) { step(event::ClientGone{client}); }
+
+}  // namespace hoplite

@@ -1,0 +1,116 @@
+// The daemon: one loop thread that owns an Agent, turns sockets, timers and clients into its events and carries out the
+// effects. It decides nothing itself.
+//
+//     auto node = Node::create(options, log);   // listens, for peers and for clients
+//     (*node)->run();                           // until stop() has been called and carried out
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/address.h"
+#include "base/limits.h"
+#include "core/agent/agent.h"
+#include "node/client_server.h"
+#include "node/effects.h"
+#include "node/log.h"
+#include "shm/arena.h"
+#include "transport/loop.h"
+#include "transport/transport.h"
+
+namespace hoplite {
+
+struct NodeOptions {
+  Address listen;             // port 0 = any
+  Address advertise;          // what others are told; empty = where we listen
+  std::vector<Address> join;  // any members of the cluster
+  std::string token;          // the cluster token; empty = none
+  std::string socket;         // for clients
+  mode_t socket_mode = 0600;
+  std::uint64_t memory_bytes = 0;  // of the arena
+  std::uint64_t max_rate = 0;      // egress, bytes per second; 0 = no limit
+  std::uint32_t io_threads = 1;
+  bool busy_poll = false;
+  std::string software_version;
+  Limits limits;
+  ClientLimits client_limits;
+};
+
+class Node final : private TransportHandler, private ClientHandler, private Progress {
+ public:
+  // `log` must outlive the node. Signals that are to be handled by the loop must be blocked before: threads start here.
+  static Result<std::unique_ptr<Node>> create(const NodeOptions& options, Log& log);
+  ~Node() override;
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+
+  Loop& loop() { return loop_; }
+  // Where others reach this node.
+  const Address& address() const { return address_; }
+
+  void run();
+  // On the loop thread. Tells peers and clients, sends what is queued for at most a second, and ends run(). Said again, it
+  // ends run() at once.
+  void stop();
+
+ private:
+  Node(const NodeOptions& options, Log& log);
+  Status start();
+  Status start_transport(NodeId id);
+  void start_agent(NodeId id);
+  void start_clients(NodeId id, std::unique_ptr<UnixListener> listener);
+
+  // One event through the agent, and its effects. `payload` is valid during the call.
+  void step(Event event, ByteView payload = {});
+  void after_batch();
+  void prefault();
+  void arm_timer();
+  void report_joining();
+  void finish_stopping(Time deadline);
+
+  void on_message(NodeRef from, Message message, ByteView payload) override;
+  void on_peer_lost(NodeRef peer, Loss why) override;
+  void on_pull_asked(NodeRef peer, ChannelId channel, const PullRequest& pull) override;
+  void on_pull_accepted(TransferId transfer) override;
+  void on_pull_silent(TransferId transfer) override;
+  void on_pull_ended(TransferId transfer, PullEnd how, std::uint64_t watermark) override;
+  void on_serve_ended(ServeId serve) override;
+  void on_copy_closed(CopyKey copy) override;
+  void on_copy_grown(CopyKey copy) override;
+
+  void on_client_request(ClientKey client, std::uint64_t request, client::Request message, ByteView payload) override;
+  void on_client_gone(ClientKey client) override;
+
+  std::uint64_t watermark(CopyKey copy, std::uint32_t slice) const override;
+
+  client::Status status() const;
+  client::Objects objects() const;
+  client::Nodes nodes() const;
+
+  NodeOptions options_;
+  Log& log_;
+  Time started_;
+  Address address_;
+
+  // Each may use those before it; the transport's threads end before the arena goes.
+  Loop loop_;
+  std::unique_ptr<Arena> arena_;
+  std::unique_ptr<Transport> transport_;
+  std::unique_ptr<Agent> agent_;
+  std::unique_ptr<ClientServer> clients_;
+  std::unique_ptr<EffectRunner> runner_;
+
+  NodeRef self_;      // as the transport knows it
+  Effects effects_;   // of the step under way; kept for its memory
+  Extent untouched_;  // the middle of the arena that was never handed out, as the arena knows it
+  bool stepping_ = false;
+  bool stopping_ = false;
+  Loop::TimerId timer_ = 0;
+  Time timer_at_ = Time::never();
+};
+
+}  // namespace hoplite

@@ -1,0 +1,54 @@
+#include "shm/mapped_region.h"
+
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+#include "base/bytes.h"
+#include "base/check.h"
+
+namespace hoplite {
+namespace {
+
+Error cannot_map(std::uint64_t bytes) {
+  const std::string reason = std::strerror(errno);
+  return Error{Code::kUnavailable, "cannot map " + format_size(bytes) + " of shared memory: " + reason};
+}
+
+}  // namespace
+
+Result<MappedRegion> MappedRegion::reserve(std::uint64_t bytes) {
+  const std::uint64_t size = round_up(bytes, kPageBytes);
+  const std::uint64_t enough = size + kAlignment;
+  void* found = mmap(nullptr, enough, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (found == MAP_FAILED) return cannot_map(size);
+  // Give back what alignment leaves over at either end.
+  const auto start = reinterpret_cast<std::uintptr_t>(found);
+  const std::uint64_t before = round_up(start, kAlignment) - start;
+  std::byte* data = static_cast<std::byte*>(found) + before;
+  if (before > 0) munmap(found, before);
+  munmap(data + size, enough - before - size);
+  return MappedRegion(data, size);
+}
+
+Result<MappedRegion> MappedRegion::map(int fd, std::uint64_t bytes, int protection) {
+  Result<MappedRegion> region = reserve(bytes);
+  if (!region) return region.error();
+  if (Status mapped = region->map_at(0, fd, bytes, protection); !mapped) return mapped.error();
+  return region;
+}
+
+MappedRegion::~MappedRegion() {
+  if (data_ != nullptr) munmap(data_, size_);
+}
+
+Status MappedRegion::map_at(std::uint64_t offset, int fd, std::uint64_t bytes, int protection) {
+  const std::uint64_t size = round_up(bytes, kPageBytes);
+  CHECK(offset % kPageBytes == 0 && size <= size_ && offset <= size_ - size, offset, size, size_);
+  if (mmap(data_ + offset, size, protection, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED) return cannot_map(size);
+  return {};
+}
+
+}  // namespace hoplite

@@ -1,0 +1,446 @@
+// What every Transport promises about bulk bytes.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "transport/tcp/conformance.h"
+
+namespace hoplite {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::SizeIs;
+using testing::UnorderedElementsAre;
+
+class BulkConformanceTest : public TransportTest {
+ protected:
+  static constexpr ObjectId kId{7, 1};
+
+  // Opens a growing copy and pulls the object into it.
+  static void fetch(TestNode& child, const TestNode& parent, CopyKey copy, Extent extent, TransferId transfer,
+                    ObjectId id = kId) {
+    child.transport->open_copy(copy, extent, 1, false);
+    pull(child, parent, copy, request(transfer, id));
+  }
+};
+HOPLITE_ALL_TRANSPORTS(BulkConformanceTest);
+
+TEST_P(BulkConformanceTest, ObjectsOfEverySizeArriveByteForByte) {
+  const auto parent = make_node(1);
+  const auto child = make_node(2);
+  const std::vector<std::uint64_t> sizes{0, 1, 63, 64, 65, 4096, 100'001, kMiB, kMiB + 1, 9 * kMiB + 77};
+  std::uint64_t offset = 0;
+  for (std::uint64_t i = 0; i < sizes.size(); ++i) {
+    const ObjectId id{7, i + 1};
+    parent->offer(id, i + 1, offset, pattern(sizes[i], i));
+    fetch(*child, *parent, i + 1, {offset, sizes[i]}, i + 1, id);
+    offset += round_up(sizes[i], 64);
+  }
+  ASSERT_TRUE(runs_until([&] { return child->ended.size() == sizes.size(); }));
+  offset = 0;
+  for (std::uint64_t i = 0; i < sizes.size(); ++i) {
+    EXPECT_TRUE(child->ended_as(i + 1, PullEnd::kComplete)) << sizes[i];
+    EXPECT_EQ(child->ended[i + 1].watermark, sizes[i]);
+    EXPECT_EQ(child->transport->watermark(i + 1, 0), sizes[i]);
+    EXPECT_TRUE(child->holds(offset, pattern(sizes[i], i))) << sizes[i];
+    offset += round_up(sizes[i], 64);
+  }
+  ASSERT_TRUE(runs_until([&] { return parent->serves_ended.size() == sizes.size(); }));
+  const std::uint64_t total = std::accumulate(sizes.begin(), sizes.end(), std::uint64_t{0});
+  EXPECT_EQ(child->transport->stats().bulk_bytes_in, total);
+  EXPECT_EQ(parent->transport->stats().bulk_bytes_out, total);
+  EXPECT_THAT(child->accepted, SizeIs(sizes.size()));
+}
+
+TEST_P(BulkConformanceTest, ARelayPassesOnWhatItHasNotFinished) {
+  const auto source = make_node(1);
+  const auto relay = make_node(2);
+  const auto child = make_node(3);
+  constexpr std::uint64_t kSize = 4 * kMiB;
+  const auto bytes = pattern(kSize, 1);
+  std::copy(bytes.begin(), bytes.end(), source->arena.begin());
+  source->transport->open_copy(1, {0, kSize}, 1, false);
+  source->served[kId] = 1;
+  fetch(*relay, *source, 1, {0, kSize}, 1);
+  relay->served[kId] = 1;
+  fetch(*child, *relay, 1, {0, kSize}, 1);
+  // The source has half of it: exactly that half reaches the end of the chain.
+  source->transport->grow_copy(1, kSize / 2);
+  ASSERT_TRUE(runs_until([&] { return child->transport->watermark(1, 0) == kSize / 2; }));
+  EXPECT_THAT(relay->ended, IsEmpty());
+  source->transport->grow_copy(1, kSize);
+  ASSERT_TRUE(runs_until([&] { return child->transport->watermark(1, 0) == kSize; }));
+  EXPECT_THAT(relay->ended, IsEmpty()) << "all bytes are there, but nobody said that they are final";
+  source->transport->seal_copy(1);
+  ASSERT_TRUE(runs_until([&] { return relay->ended_as(1, PullEnd::kComplete); }));
+  run_for(Duration::ms(30));
+  EXPECT_THAT(child->ended, IsEmpty());
+  relay->transport->seal_copy(1);
+  ASSERT_TRUE(runs_until([&] { return child->ended_as(1, PullEnd::kComplete); }));
+  EXPECT_TRUE(child->holds(0, bytes));
+}
+
+TEST_P(BulkConformanceTest, SmallStepsReachTheChildOneByOne) {
+  const auto parent = make_node(1);
+  const auto child = make_node(2);
+  const auto bytes = pattern(kMiB, 1);
+  std::copy(bytes.begin(), bytes.end(), parent->arena.begin());
+  parent->transport->open_copy(1, {0, kMiB}, 1, false);
+  parent->served[kId] = 1;
+  fetch(*child, *parent, 1, {0, kMiB}, 1);
+  for (const std::uint64_t step : {1, 2, 100, 1500, 70'000}) {
+    parent->transport->grow_copy(1, step);
+    ASSERT_TRUE(runs_until([&] { return child->transport->watermark(1, 0) == step; })) << step;
+    ASSERT_EQ(std::memcmp(child->arena.data(), bytes.data(), step), 0);
+  }
+}
+
+TEST_P(BulkConformanceTest, ManyStreamsAtOnceOverSeveralThreads) {
+  TcpOptions options;
+  options.io_threads = 3;
+  const auto source = make_node(1, options);
+  const auto relay = make_node(2, options);
+  const auto child = make_node(3, options);
+  constexpr std::uint64_t kCount = 60;
+  constexpr std::uint64_t kSize = 200'000;
+  constexpr std::uint64_t kRoom = round_up(kSize, 64);
+  for (std::uint64_t i = 1; i <= kCount; ++i) {
+    const ObjectId id{7, i};
+    source->offer(id, i, i * kRoom, pattern(kSize, i));
+    fetch(*relay, *source, i, {i * kRoom, kSize}, i, id);
+    relay->served[id] = i;
+    fetch(*child, *relay, i, {i * kRoom, kSize}, i, id);
+  }
+  ASSERT_TRUE(runs_until([&] { return relay->ended.size() == kCount; }));
+  for (std::uint64_t i = 1; i <= kCount; ++i) relay->transport->seal_copy(i);
+  ASSERT_TRUE(runs_until([&] { return child->ended.size() == kCount; }));
+  for (std::uint64_t i = 1; i <= kCount; ++i) {
+    EXPECT_TRUE(child->ended_as(i, PullEnd::kComplete));
+    EXPECT_TRUE(child->holds(i * kRoom, pattern(kSize, i))) << i;
+  }
+}
+
+TEST_P(BulkConformanceTest, SlicesArePulledOnTheirOwn) {
+  const auto left = make_node(1);
+  const auto right = make_node(2);
+  const auto child = make_node(3);
+  constexpr std::uint64_t kSize = 3 * kMiB + 5;
+  constexpr std::uint32_t kSlices = 3;
+  left->offer(kId, 1, 0, pattern(kSize, 1), kSlices);
+  right->offer(kId, 1, 0, pattern(kSize, 1), kSlices);
+  child->transport->open_copy(1, {64, kSize}, kSlices, false);
+  for (std::uint32_t slice = 0; slice < kSlices; ++slice) {
+    PullRequest pull_slice = request(slice + 1, kId, slice_range(kSize, kSlices, slice).begin);
+    EXPECT_EQ(child->transport->watermark(1, slice), pull_slice.offset);
+    pull_slice.slice = slice;
+    pull_slice.slices = kSlices;
+    pull(*child, slice == 1 ? *right : *left, 1, pull_slice);
+  }
+  ASSERT_TRUE(runs_until([&] { return child->ended.size() == kSlices; }));
+  for (std::uint32_t slice = 0; slice < kSlices; ++slice) {
+    EXPECT_TRUE(child->ended_as(slice + 1, PullEnd::kComplete));
+    EXPECT_EQ(child->ended[slice + 1].watermark, slice_range(kSize, kSlices, slice).end);
+  }
+  EXPECT_TRUE(child->holds(64, pattern(kSize, 1)));
+}
+
+TEST_P(BulkConformanceTest, APullIsResumedFromAnotherParentWhereItStopped) {
+  auto first = make_node(1);
+  const auto second = make_node(2);
+  const auto child = make_node(3);
+  constexpr std::uint64_t kSize = 2 * kMiB;
+  const auto bytes = pattern(kSize, 1);
+  std::copy(bytes.begin(), bytes.end(), first->arena.begin());
+  first->transport->open_copy(1, {0, kSize}, 1, false);
+  first->served[kId] = 1;
+  fetch(*child, *first, 1, {0, kSize}, 1);
+  first->transport->grow_copy(1, 777'777);
+  ASSERT_TRUE(runs_until([&] { return child->transport->watermark(1, 0) == 777'777; }));
+  first.reset();
+  ASSERT_TRUE(runs_until([&] { return child->ended_as(1, PullEnd::kConnectionLost); }));
+  EXPECT_EQ(child->ended[1].watermark, 777'777U);
+  second->offer(kId, 1, 0, bytes);
+  pull(*child, *second, 1, request(2, kId, 777'777));
+  ASSERT_TRUE(runs_until([&] { return child->ended_as(2, PullEnd::kComplete); }));
+  EXPECT_TRUE(child->holds(0, bytes));
+  EXPECT_EQ(second->transport->stats().bulk_bytes_out, kSize - 777'777);
+}
+
+TEST_P(BulkConformanceTest, AParentThatCannotBeReachedOrIsSomebodyElse) {
+  const auto child = make_node(2);
+  const auto other = make_node(3);
+  child->transport->open_copy(1, {0, 100}, 1, false);
+  child->transport->start_pull({NodeId{9}, 1}, {"127.0.0.1", 1}, 1, request(1, kId));
+  ASSERT_TRUE(runs_until([&] { return child->ended_as(1, PullEnd::kConnectionLost); }));
+  child->transport->start_pull({NodeId{9}, 1}, other->address(), 1, request(2, kId));
+  ASSERT_TRUE(runs_until([&] { return child->ended_as(2, PullEnd::kConnectionLost); }));
+  EXPECT_THAT(other->asked, IsEmpty());
+}
+
+TEST_P(BulkConformanceTest, RefusedStoppedAndClosedByTheParent) {
+  const auto parent = make_node(1);
+  const auto child = make_node(2);
+  fetch(*child, *parent, 1, {0, 100}, 1, {7, 99});
+  ASSERT_TRUE(runs_until([&] { return parent->asked.size() == 1; }));
+  EXPECT_EQ(parent->asked[0].peer, child->self);
+  parent->transport->refuse_pull(parent->asked[0].channel, 1, Code::kUnavailable);
+  ASSERT_TRUE(runs_until([&] { return child->ended_as(1, PullEnd::kRefused); }));
+
+  parent->transport->open_copy(5, {0, kMiB}, 1, false);
+  parent->served[kId] = 5;
+  fetch(*child, *parent, 2, {0, kMiB}, 2);
+  ASSERT_TRUE(runs_until([&] { return child->accepted.size() == 1; }));
+  parent->transport->stop_serve(parent->last_serve, Code::kUnavailable);
+  ASSERT_TRUE(runs_until([&] { return child->ended_as(2, PullEnd::kAborted); }));
+  EXPECT_THAT(parent->serves_ended, ElementsAre(parent->last_serve));
+
+  pull(*child, *parent, 2, request(3, kId));
+  ASSERT_TRUE(runs_until([&] { return child->accepted.size() == 2; }));
+  parent->order.clear();
+  parent->transport->close_copy(5);
+  ASSERT_TRUE(runs_until([&] { return child->ended_as(3, PullEnd::kAborted) && !parent->closed.empty(); }));
+  EXPECT_THAT(parent->order, ElementsAre("serve ended", "copy closed"));
+}
+
+TEST_P(BulkConformanceTest, ARefusedRangeDoesNotHurt) {
+  const auto parent = make_node(1);
+  const auto child = make_node(2);
+  parent->offer(kId, 1, 0, pattern(1000, 1));
+  child->transport->open_copy(1, {0, 5000}, 1, false);  // it believes that the object is larger
+  child->transport->grow_copy(1, 3000);
+  pull(*child, *parent, 1, request(1, kId, 3000));
+  ASSERT_TRUE(runs_until([&] { return child->ended_as(1, PullEnd::kRefused); }));
+  EXPECT_THAT(parent->serves_ended, SizeIs(1));
+}
+
+TEST_P(BulkConformanceTest, AnExtentIsUsedAgainAfterACancelAndNoLateByteLandsThere) {
+  TcpOptions options;
+  options.max_rate = 200'000'000;  // so that the cancel comes in the middle
+  const auto parent = make_node(1, options);
+  const auto child = make_node(2);
+  constexpr std::uint64_t kSize = 16 * kMiB;
+  parent->offer_unsealed(kId, 1, pattern(kSize, 1));
+  for (std::uint64_t round = 1; round <= 20; ++round) {
+    fetch(*child, *parent, round, {0, kSize}, round);
+    ASSERT_TRUE(runs_until([&] { return child->transport->watermark(round, 0) > round * 100'000; }));
+    child->order.clear();
+    child->transport->cancel_pull(round);
+    child->transport->close_copy(round);
+    ASSERT_TRUE(runs_until([&] { return !child->closed.empty() && child->closed.back() == round; }));
+    EXPECT_THAT(child->order, ElementsAre("pull ended", "copy closed"));
+    EXPECT_TRUE(child->ended_as(round, PullEnd::kCancelled));
+    const auto marker = pattern(kSize, 1000 + round);
+    std::copy(marker.begin(), marker.end(), child->arena.begin());
+    run_for(Duration::ms(3));
+    ASSERT_TRUE(child->holds(0, marker)) << "late bytes in round " << round;
+  }
+  ASSERT_TRUE(runs_until([&] { return parent->serves_ended.size() == 20; }));
+  // The connection is still good.
+  parent->transport->seal_copy(1);
+  fetch(*child, *parent, 100, {0, kSize}, 100);
+  ASSERT_TRUE(runs_until([&] { return child->ended_as(100, PullEnd::kComplete); }));
+  EXPECT_TRUE(child->holds(0, pattern(kSize, 1)));
+  EXPECT_EQ(child->transport->stats().connections, 1U);
+}
+
+TEST_P(BulkConformanceTest, AClosedCopyIsNotSentFromAnyMore) {
+  TcpOptions options;
+  options.max_rate = 200'000'000;
+  const auto parent = make_node(1, options);
+  const auto child = make_node(2);
+  constexpr std::uint64_t kSize = 16 * kMiB;
+  const auto bytes = pattern(kSize, 1);
+  for (std::uint64_t round = 1; round <= 10; ++round) {
+    parent->offer_unsealed(kId, round, bytes);
+    fetch(*child, *parent, round, {0, kSize}, round);
+    ASSERT_TRUE(runs_until([&] { return child->transport->watermark(round, 0) > round * 200'000; }));
+    parent->transport->close_copy(round);
+    ASSERT_TRUE(runs_until([&] { return !parent->closed.empty() && parent->closed.back() == round; }));
+    std::fill_n(parent->arena.begin(), kSize, std::byte{0xEE});
+    ASSERT_TRUE(runs_until([&] { return child->ended.contains(round); }));
+    const std::uint64_t valid = child->ended[round].watermark;
+    EXPECT_TRUE(child->ended_as(round, PullEnd::kAborted));
+    EXPECT_EQ(std::memcmp(child->arena.data(), bytes.data(), valid), 0)
+        << "bytes of recycled memory in round " << round;
+    child->transport->close_copy(round);
+    ASSERT_TRUE(runs_until([&] { return !child->closed.empty() && child->closed.back() == round; }));
+  }
+}
+
+TEST_P(BulkConformanceTest, AParkedPullCanBeCancelled) {
+  const auto parent = make_node(1);
+  const auto child = make_node(2);
+  fetch(*child, *parent, 1, {0, 100}, 1);
+  ASSERT_TRUE(runs_until([&] { return parent->asked.size() == 1; }));
+  child->transport->cancel_pull(1);
+  ASSERT_TRUE(runs_until([&] { return child->ended_as(1, PullEnd::kCancelled); }));
+  run_for(Duration::ms(30));
+  parent->transport->open_copy(1, {0, 100}, 1, true);
+  parent->transport->accept_pull(parent->asked[0].channel, 5, 1, parent->asked[0].pull);
+  ASSERT_TRUE(runs_until([&] { return !parent->serves_ended.empty(); }));
+  EXPECT_THAT(parent->serves_ended, ElementsAre(5));
+  EXPECT_THAT(child->accepted, IsEmpty());
+}
+
+TEST_P(BulkConformanceTest, ClosingAnUnusedCopyIsAnsweredFromTheLoop) {
+  const auto node = make_node(1);
+  node->transport->open_copy(1, {0, 100}, 1, false);
+  node->transport->close_copy(1);
+  EXPECT_THAT(node->closed, IsEmpty());
+  ASSERT_TRUE(runs_until([&] { return !node->closed.empty(); }));
+  EXPECT_EQ(node->transport->watermark(1, 0), 0U);
+}
+
+TEST_P(BulkConformanceTest, DisconnectEndsTransfersOnBothSides) {
+  const auto parent = make_node(1);
+  const auto child = make_node(2);
+  parent->transport->open_copy(1, {0, kMiB}, 1, false);
+  parent->served[kId] = 1;
+  fetch(*child, *parent, 1, {0, kMiB}, 1);
+  ASSERT_TRUE(runs_until([&] { return child->accepted.size() == 1; }));
+  child->transport->disconnect(parent->self.id);
+  ASSERT_TRUE(
+      runs_until([&] { return child->ended_as(1, PullEnd::kConnectionLost) && !parent->serves_ended.empty(); }));
+  EXPECT_THAT(child->lost, IsEmpty());
+
+  pull(*child, *parent, 1, request(2, kId));
+  ASSERT_TRUE(runs_until([&] { return child->accepted.size() == 2; }));
+  parent->transport->rename({parent->self.id, 2});
+  ASSERT_TRUE(
+      runs_until([&] { return child->ended_as(2, PullEnd::kConnectionLost) && parent->serves_ended.size() == 2; }));
+}
+
+TEST_P(BulkConformanceTest, AStarvedParentIsNotSilentAndAParkedPullIs) {
+  TcpOptions options;
+  options.limits.starved_every = Duration::ms(20);
+  options.limits.stall_after = Duration::ms(800);
+  const auto parent = make_node(1, options);
+  const auto child = make_node(2, options);
+  parent->transport->open_copy(1, {0, kMiB}, 1, false);
+  parent->served[kId] = 1;
+  fetch(*child, *parent, 1, {0, kMiB}, 1);                     // accepted, but there is nothing to send
+  fetch(*child, *parent, 2, {kMiB, kMiB}, 2, ObjectId{8, 8});  // not accepted
+  ASSERT_TRUE(runs_until([&] { return !child->silent.empty(); }));
+  run_for(Duration::ms(1700));
+  EXPECT_THAT(child->silent, ElementsAre(2)) << "once for each period of silence";
+  // From its acceptance on it is starved as well.
+  parent->transport->open_copy(2, {kMiB, kMiB}, 1, false);
+  parent->transport->accept_pull(parent->asked[1].channel, 50, 2, parent->asked[1].pull);
+  ASSERT_TRUE(runs_until([&] { return child->accepted.size() == 2; }));
+  run_for(Duration::ms(1000));
+  EXPECT_THAT(child->silent, ElementsAre(2));
+}
+
+// Several pulls of one object that is sealed when all of them are accepted: they become ready in the same moment.
+class SharedConnectionTest : public BulkConformanceTest {
+ protected:
+  static constexpr std::uint64_t kSize = 4 * kMiB;
+
+  void start(const std::vector<PullRequest>& pulls) {
+    TcpOptions slow;
+    slow.max_rate = 20'000'000;
+    parent = make_node(1, slow);
+    child = make_node(2);
+    const auto bytes = pattern(kSize, 1);
+    std::copy(bytes.begin(), bytes.end(), parent->arena.begin());
+    parent->transport->open_copy(1, {0, kSize}, 1, false);
+    parent->served[kId] = 1;
+    for (const PullRequest& one : pulls) {
+      child->transport->open_copy(one.transfer, {(one.transfer - 1) * kSize, kSize}, 1, false);
+      pull(*child, *parent, one.transfer, one);
+    }
+    ASSERT_TRUE(runs_until([&] { return child->accepted.size() == pulls.size(); }));
+    parent->transport->seal_copy(1);
+  }
+
+  std::unique_ptr<TestNode> parent;
+  std::unique_ptr<TestNode> child;
+};
+HOPLITE_ALL_TRANSPORTS(SharedConnectionTest);
+
+TEST_P(SharedConnectionTest, UrgentStreamsOvertakeOthers) {
+  std::vector<PullRequest> pulls{request(1, kId), request(2, kId), request(3, kId)};
+  pulls[0].priority = 2;
+  pulls[1].priority = 1;
+  pulls[2].priority = 0;
+  start(pulls);
+  ASSERT_TRUE(runs_until([&] { return child->ended.size() == 3; }));
+  EXPECT_THAT(child->end_order, ElementsAre(3, 2, 1));
+}
+
+TEST_P(SharedConnectionTest, TheEarliestDeadlineGoesFirst) {
+  std::vector<PullRequest> pulls{request(1, kId), request(2, kId), request(3, kId)};
+  pulls[1].deadline_ms = 60'000;
+  pulls[2].deadline_ms = 10;
+  start(pulls);
+  ASSERT_TRUE(runs_until([&] { return child->ended.size() == 3; }));
+  EXPECT_THAT(child->end_order, ElementsAre(3, 2, 1));
+}
+
+TEST_P(SharedConnectionTest, EqualStreamsShare) {
+  start({request(1, kId), request(2, kId)});
+  ASSERT_TRUE(runs_until([&] { return child->transport->watermark(1, 0) > kSize / 2; }));
+  EXPECT_GT(child->transport->watermark(2, 0), kSize / 4);
+  ASSERT_TRUE(runs_until([&] { return child->ended.size() == 2; }));
+  EXPECT_TRUE(child->holds(0, pattern(kSize, 1)));
+  EXPECT_TRUE(child->holds(kSize, pattern(kSize, 1)));
+}
+
+TEST_P(BulkConformanceTest, GrowthIsReportedToFollowersAndNotToOthers) {
+  const auto parent = make_node(1);
+  const auto child = make_node(2);
+  parent->offer(kId, 1, 0, pattern(8 * kMiB, 1));
+  child->transport->open_copy(1, {0, 8 * kMiB}, 1, false);
+  child->transport->follow_copy(1);
+  pull(*child, *parent, 1, request(1, kId));
+  fetch(*child, *parent, 2, {8 * kMiB, 8 * kMiB}, 2);
+  ASSERT_TRUE(runs_until([&] { return child->ended.size() == 2; }));
+  EXPECT_FALSE(child->grown.empty());
+  EXPECT_THAT(child->grown, testing::Each(1));
+
+  parent->transport->open_copy(9, {16 * kMiB, 100}, 1, false);
+  parent->transport->follow_copy(9);
+  parent->transport->grow_copy(9, 10);
+  parent->transport->grow_copy(9, 20);
+  EXPECT_THAT(parent->grown, IsEmpty());
+  run_for(Duration::ms(5));
+  EXPECT_THAT(parent->grown, ElementsAre(9));
+}
+
+TEST_P(BulkConformanceTest, TheRateLimitHoldsForAllChildrenTogether) {
+  TcpOptions limited;
+  limited.max_rate = 25'000'000;
+  const auto parent = make_node(1, limited);
+  const auto child = make_node(2);
+  const auto other = make_node(3);
+  constexpr std::uint64_t kSize = 8 * kMiB;
+  parent->offer(kId, 1, 0, pattern(kSize, 1));
+  const Time start = monotonic_now();
+  fetch(*child, *parent, 1, {0, kSize}, 1);
+  fetch(*other, *parent, 1, {0, kSize}, 1);
+  ASSERT_TRUE(runs_until([&] { return child->ended.size() == 1 && other->ended.size() == 1; }));
+  const double seconds = (monotonic_now() - start).seconds();
+  const double limit = 2.0 * kSize / 25e6;
+  EXPECT_GE(seconds, limit * 0.97) << "faster than allowed";  // that it is reached: rate_limiter_test
+  EXPECT_TRUE(child->holds(0, pattern(kSize, 1)));
+  EXPECT_TRUE(other->holds(0, pattern(kSize, 1)));
+  ASSERT_THAT(child->transport->rates(), SizeIs(1));
+  EXPECT_EQ(child->transport->rates()[0].node, parent->self.id);
+  EXPECT_GT(child->transport->rates()[0].bytes_per_second, 0U);
+}
+
+TEST_P(BulkConformanceTest, BusyPollingMovesBytesToo) {
+  TcpOptions options;
+  options.busy_poll = true;
+  const auto parent = make_node(1, options);
+  const auto child = make_node(2, options);
+  parent->offer(kId, 1, 0, pattern(kMiB, 1));
+  fetch(*child, *parent, 1, {0, kMiB}, 1);
+  ASSERT_TRUE(runs_until([&] { return child->ended_as(1, PullEnd::kComplete); }));
+  EXPECT_TRUE(child->holds(0, pattern(kMiB, 1)));
+}
+
+}  // namespace
+}  // namespace hoplite

@@ -1,0 +1,212 @@
+#include "transport/tcp/bulk_plane.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "base/check.h"
+
+namespace hoplite::tcp {
+
+BulkPlane::BulkPlane(const Environment& environment, const Identity& identity)
+    : env_(environment), load_(environment.options.io_threads, 0) {
+  const auto deliver = [this, alive = std::weak_ptr(alive_), &loop = env_.loop](BulkEvents events) {
+    loop.post([this, alive, events = std::move(events)] {
+      for (const BulkEvent& event : events) {
+        if (alive.expired()) return;
+        std::visit([this](const auto& e) { handle(e); }, event);
+      }
+    });
+  };
+  const auto wake_other = [this](std::uint32_t thread, const CopyPtr& copy) {
+    threads_[thread]->run([copy](Worker& worker) { worker.wake(*copy); });
+  };
+  for (std::uint32_t i = 0; i < env_.options.io_threads; ++i) {
+    const IoThread::Options options{
+        i, env_.options.busy_poll, env_.options.limits, env_.limiter, env_.meters, env_.counters, deliver, wake_other};
+    threads_.push_back(std::make_unique<IoThread>(options, identity));
+  }
+  for (auto& thread : threads_) thread->start();
+}
+
+// All threads stop before any of them is destroyed: they wake each other.
+BulkPlane::~BulkPlane() {
+  for (auto& thread : threads_) thread->stop();
+}
+
+// --- connections
+
+void BulkPlane::adopt(UniqueFd fd, NodeRef child) {
+  const ChannelId channel = ++channels_;
+  // std::function must be copyable, a descriptor is not.
+  auto shared = std::make_shared<UniqueFd>(std::move(fd));
+  threads_[thread_of(channel)]->run(
+      [shared, child, channel](Worker& worker) { worker.adopt(std::move(*shared), child, channel); });
+}
+
+std::uint32_t BulkPlane::thread_of(ChannelId channel) const {
+  return static_cast<std::uint32_t>(channel % threads_.size());
+}
+
+void BulkPlane::rename(const Identity& identity) {
+  for (auto& thread : threads_) thread->run([identity](Worker& worker) { worker.rename(identity); });
+}
+
+void BulkPlane::disconnect(NodeId node) {
+  for (auto& thread : threads_) thread->run([node](Worker& worker) { worker.disconnect(node); });
+}
+
+// --- copies
+
+BulkPlane::OpenCopy& BulkPlane::find(CopyKey copy) {
+  const auto it = copies_.find(copy);
+  CHECK(it != copies_.end() && !it->second.closing, "copy is not open:", copy);
+  return it->second;
+}
+
+void BulkPlane::open_copy(CopyKey copy, Extent extent, std::uint32_t slices, bool complete) {
+  CHECK(extent.end() <= env_.options.arena_bytes && slices > 0, copy, extent.end(), env_.options.arena_bytes, slices);
+  auto shared = std::make_shared<Copy>(copy, env_.options.arena + extent.offset, extent.size, slices, complete);
+  CHECK(copies_.emplace(copy, OpenCopy{std::move(shared)}).second, "copy keys are used once:", copy);
+}
+
+void BulkPlane::grow_copy(CopyKey copy, std::uint64_t bytes) {
+  Copy& shared = *find(copy).shared;
+  CHECK(shared.slices() == 1 && bytes <= shared.size(), copy, shared.slices(), bytes);
+  if (bytes <= shared.watermark(0)) return;
+  shared.set_watermark(0, bytes);
+  wake_threads(shared);
+}
+
+void BulkPlane::seal_copy(CopyKey copy) {
+  Copy& shared = *find(copy).shared;
+  for (std::uint32_t i = 0; i < shared.slices(); ++i) shared.set_watermark(i, shared.range(i).end);
+  shared.seal();
+  wake_threads(shared);
+}
+
+void BulkPlane::follow_copy(CopyKey copy) { find(copy).shared->follow(); }
+
+void BulkPlane::wake_threads(Copy& copy) {
+  for (std::uint64_t serving = copy.serving_threads(); serving != 0; serving &= serving - 1) {
+    const auto thread = static_cast<std::uint32_t>(std::countr_zero(serving));
+    if (!copy.begin_wake(thread)) continue;
+    threads_[thread]->run([shared = copy.shared_from_this()](Worker& worker) { worker.wake(*shared); });
+  }
+  if (copy.begin_growth_event())
+    post([this, shared = copy.shared_from_this()] { handle(bulk_event::CopyGrown{shared}); });
+}
+
+std::uint64_t BulkPlane::watermark(CopyKey copy, std::uint32_t slice) const {
+  const auto it = copies_.find(copy);
+  return it != copies_.end() && slice < it->second.shared->slices() ? it->second.shared->watermark(slice) : 0;
+}
+
+void BulkPlane::close_copy(CopyKey copy) {
+  OpenCopy& open = find(copy);
+  open.closing = true;
+  if (open.users == 0) return post([this, copy] { release(copy); });
+  for (const auto& [transfer, user] : pulls_) {
+    if (user.copy == copy) cancel_pull(transfer);
+  }
+  for (const auto& [serve, user] : serves_) {
+    if (user.copy == copy) stop_serve(serve, Code::kUnavailable);
+  }
+}
+
+void BulkPlane::release(CopyKey copy) {
+  const auto it = copies_.find(copy);
+  if (it == copies_.end() || !it->second.closing || it->second.users > 0) return;
+  copies_.erase(it);
+  env_.handler.on_copy_closed(copy);
+}
+
+// --- transfers
+
+void BulkPlane::start_pull(NodeRef parent, const Address& address, CopyKey copy, const PullRequest& pull) {
+  OpenCopy& open = find(copy);
+  const std::uint32_t thread = least_busy_thread();
+  CHECK(pulls_.emplace(pull.transfer, User{thread, copy}).second, "transfer numbers are used once:", pull.transfer);
+  ++open.users;
+  ++load_[thread];
+  threads_[thread]->run([parent, address, shared = open.shared, pull](Worker& worker) {
+    worker.start_pull(parent, address, shared, pull);
+  });
+}
+
+std::uint32_t BulkPlane::least_busy_thread() const {
+  return static_cast<std::uint32_t>(std::min_element(load_.begin(), load_.end()) - load_.begin());
+}
+
+void BulkPlane::cancel_pull(TransferId transfer) {
+  const auto it = pulls_.find(transfer);
+  if (it == pulls_.end()) return;
+  threads_[it->second.thread]->run([transfer](Worker& worker) { worker.cancel_pull(transfer); });
+}
+
+void BulkPlane::accept_pull(ChannelId channel, ServeId serve, CopyKey copy, const PullRequest& pull) {
+  OpenCopy& open = find(copy);
+  const std::uint32_t thread = thread_of(channel);
+  CHECK(serves_.emplace(serve, User{thread, copy}).second, "serve numbers are used once:", serve);
+  ++open.users;
+  ++load_[thread];
+  threads_[thread]->run([channel, serve, shared = open.shared, pull](Worker& worker) {
+    worker.accept_pull(channel, serve, shared, pull);
+  });
+}
+
+void BulkPlane::refuse_pull(ChannelId channel, TransferId transfer, Code code) {
+  threads_[thread_of(channel)]->run(
+      [channel, transfer, code](Worker& worker) { worker.refuse_pull(channel, transfer, code); });
+}
+
+void BulkPlane::stop_serve(ServeId serve, Code code) {
+  const auto it = serves_.find(serve);
+  if (it == serves_.end()) return;
+  threads_[it->second.thread]->run([serve, code](Worker& worker) { worker.stop_serve(serve, code); });
+}
+
+// --- what the threads report
+
+void BulkPlane::post(std::function<void()> work) {
+  env_.loop.post([alive = std::weak_ptr(alive_), work = std::move(work)] {
+    if (!alive.expired()) work();
+  });
+}
+
+void BulkPlane::handle(const bulk_event::PullAsked& event) {
+  env_.handler.on_pull_asked(event.peer, event.channel, event.pull);
+}
+
+void BulkPlane::handle(const bulk_event::PullAccepted& event) { env_.handler.on_pull_accepted(event.transfer); }
+
+void BulkPlane::handle(const bulk_event::PullSilent& event) { env_.handler.on_pull_silent(event.transfer); }
+
+void BulkPlane::handle(const bulk_event::PullEnded& event) {
+  const User user = pulls_.at(event.transfer);
+  pulls_.erase(event.transfer);
+  --load_[user.thread];
+  --copies_.at(user.copy).users;
+  env_.handler.on_pull_ended(event.transfer, event.how, event.watermark);
+  release(user.copy);
+}
+
+void BulkPlane::handle(const bulk_event::ServeEnded& event) {
+  const User user = serves_.at(event.serve);
+  serves_.erase(event.serve);
+  --load_[user.thread];
+  --copies_.at(user.copy).users;
+  env_.handler.on_serve_ended(event.serve);
+  release(user.copy);
+}
+
+void BulkPlane::handle(const bulk_event::CopyGrown& event) {
+  // First, so that growth from now on is a new event.
+  event.copy->end_growth_event();
+  const auto it = copies_.find(event.copy->key());
+  if (it != copies_.end() && !it->second.closing) env_.handler.on_copy_grown(event.copy->key());
+}
+
+void BulkPlane::handle(const bulk_event::Refused& event) { env_.log.refused(env_.loop.now(), event.host, event.why); }
+
+}  // namespace hoplite::tcp

@@ -1,0 +1,328 @@
+#include "transport/tcp/control_plane.h"
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "base/check.h"
+
+namespace hoplite::tcp {
+namespace {
+
+constexpr std::size_t kScratchBytes = 256 * kKiB;  // one recv: dozens of messages, or a small object with its message
+constexpr std::size_t kKeptBytes = 256 * kKiB;     // an empty queue keeps no more memory than this
+constexpr std::size_t kLengthBytes = sizeof(std::uint32_t);
+
+bool would_block(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
+
+}  // namespace
+
+// A connection that we dial. It has a node from the start, or from the end of its handshake on.
+struct ControlPlane::Outbound {
+  NodeRef node;
+  Address address;
+  std::unique_ptr<Dial> dial;  // until it is established
+  NodeRef claimed;             // who it is by its own, unproved word; its handshake is in the last step
+  UniqueFd fd;                 // once it is established
+  std::unique_ptr<ConnectionCount> counted;
+  std::string queue;
+  std::size_t sent = 0;  // of the queue
+  bool dirty = false;
+  bool blocked = false;  // waits for EPOLLOUT
+  bool gone = false;
+};
+
+struct ControlPlane::Inbound {
+  NodeRef node;
+  UniqueFd fd;
+  ConnectionCount counted;
+  std::vector<std::byte> partial;  // the front of a message whose rest has not arrived
+  bool gone = false;
+};
+
+ControlPlane::ControlPlane(const Environment& environment) : env_(environment), scratch_(kScratchBytes) {}
+
+ControlPlane::~ControlPlane() { disconnect_all(); }
+
+// --- sending
+
+void ControlPlane::send(NodeRef to, const Address& address, const Message& message, ByteView payload) {
+  const auto it = by_node_.find(to);
+  enqueue(it != by_node_.end() ? it->second : dial(to, address), message, payload);
+}
+
+void ControlPlane::send_to_address(const Address& address, const Message& message) {
+  OutboundPtr peer = find_by_address(address);
+  enqueue(peer ? peer : dial(NodeRef{}, address), message, {});
+}
+
+ControlPlane::OutboundPtr ControlPlane::find_by_address(const Address& address) const {
+  const auto it = by_address_.find(address);
+  if (it != by_address_.end()) return it->second;
+  for (const auto& [node, peer] : by_node_) {
+    if (peer->address == address) return peer;
+  }
+  return nullptr;
+}
+
+ControlPlane::OutboundPtr ControlPlane::dial(NodeRef node, const Address& address) {
+  auto peer = std::make_shared<Outbound>();
+  peer->node = node;
+  peer->address = address;
+  Dial::Options options{address, Role::kControl, node, {}};
+  // The Dial is the Outbound's own; holding it strongly would be a cycle.
+  const std::weak_ptr<Outbound> weak = peer;
+  options.on_claim = [this, weak](NodeRef claimed) { return on_claim(weak.lock(), claimed); };
+  peer->dial =
+      std::make_unique<Dial>(env_.loop, env_.identity, std::move(options), [this, weak](Dial::Outcome outcome) {
+        if (const OutboundPtr still = weak.lock()) on_dialled(still, std::move(outcome));
+      });
+  if (node == NodeRef{}) {
+    by_address_[address] = peer;
+  } else {
+    by_node_[node] = peer;
+  }
+  return peer;
+}
+
+void ControlPlane::enqueue(const OutboundPtr& peer, const Message& message, ByteView payload) {
+  std::string& queue = peer->queue;
+  const std::size_t start = queue.size();
+  queue.append(kLengthBytes, '\0');
+  encode_message(message, queue);
+  queue.append(reinterpret_cast<const char*>(payload.data()), payload.size());
+  const auto length = static_cast<std::uint32_t>(queue.size() - start - kLengthBytes);
+  CHECK(length <= env_.limits.max_message_bytes, message_name(message), length);
+  std::memcpy(queue.data() + start, &length, kLengthBytes);
+  if (queue.size() - peer->sent > kMaxQueuedBytes) {
+    // Handlers are not called from inside a call of ours.
+    forget(peer);
+    if (peer->node == NodeRef{}) return;
+    env_.loop.post([this, node = peer->node, alive = std::weak_ptr(alive_)] {
+      if (!alive.expired()) env_.handler.on_peer_lost(node, Loss::kClosed);
+    });
+    return;
+  }
+  if (peer->fd) mark_dirty(peer);
+}
+
+void ControlPlane::mark_dirty(const OutboundPtr& peer) {
+  if (!std::exchange(peer->dirty, true)) dirty_.push_back(peer);
+}
+
+void ControlPlane::flush() {
+  if (dirty_.empty()) return;
+  const std::vector<OutboundPtr> dirty = std::exchange(dirty_, {});
+  for (const OutboundPtr& peer : dirty) {
+    peer->dirty = false;
+    if (!peer->gone && !peer->blocked) flush(peer);
+  }
+}
+
+void ControlPlane::flush(const OutboundPtr& peer) {
+  while (peer->sent < peer->queue.size()) {
+    const std::size_t wanted = peer->queue.size() - peer->sent;
+    const ssize_t sent = ::send(peer->fd.get(), peer->queue.data() + peer->sent, wanted, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (sent < 0 && !would_block(errno)) return lose(peer, Loss::kClosed);
+    if (sent > 0) {
+      peer->sent += static_cast<std::size_t>(sent);
+      env_.limiter.charge(env_.loop.now(), static_cast<std::uint64_t>(sent));
+    }
+    if (sent < 0 || static_cast<std::size_t>(sent) < wanted) break;
+  }
+  const bool blocked = peer->sent < peer->queue.size();
+  if (!blocked) {
+    peer->queue.clear();
+    peer->sent = 0;
+    if (peer->queue.capacity() > kKeptBytes) std::string().swap(peer->queue);
+  } else if (peer->sent > peer->queue.size() / 2) {
+    peer->queue.erase(0, std::exchange(peer->sent, 0));
+  }
+  if (blocked != std::exchange(peer->blocked, blocked))
+    env_.loop.modify(peer->fd.get(), blocked ? EPOLLIN | EPOLLOUT : EPOLLIN);
+}
+
+// --- connections that we dial
+
+// At most one connection to a node may get as far as its proof, because the acceptor keeps only the latest. Of two, one
+// that is meant for that node goes before one that only listens at some address.
+bool ControlPlane::on_claim(const OutboundPtr& peer, NodeRef claimed) {
+  if (!peer) return false;
+  const bool meant = peer->node != NodeRef{};
+  if (const auto it = by_node_.find(claimed); it != by_node_.end() && !meant) {
+    absorb(it->second, peer);
+    return false;
+  }
+  if (const OutboundPtr other = find_claiming(claimed); other && !meant) {
+    absorb(other, peer);
+    return false;
+  } else if (other) {
+    absorb(peer, other);
+    forget(other);
+  }
+  peer->claimed = claimed;
+  return true;
+}
+
+ControlPlane::OutboundPtr ControlPlane::find_claiming(NodeRef node) const {
+  for (const auto& [address, peer] : by_address_) {
+    if (peer->claimed == node) return peer;
+  }
+  return nullptr;
+}
+
+void ControlPlane::absorb(const OutboundPtr& into, const OutboundPtr& from) {
+  into->queue.append(from->queue, from->sent);
+  from->queue.clear();
+  from->sent = 0;
+  if (into->fd) mark_dirty(into);
+}
+
+void ControlPlane::on_dialled(const OutboundPtr& peer, Dial::Outcome outcome) {
+  if (outcome.failure) {
+    if (outcome.failure->tell_operator) {
+      ++env_.counters.rejected;
+      env_.log.refused(env_.loop.now(), peer->address.host, outcome.failure->why);
+    }
+    return lose(peer, outcome.failure->loss);
+  }
+  if (peer->node == NodeRef{}) {
+    peer->node = outcome.peer;
+    by_address_.erase(peer->address);
+    // Sends that came since the claim have begun a dial of their own; it has not reached its proof.
+    if (const auto it = by_node_.find(peer->node); it != by_node_.end()) {
+      const OutboundPtr later = it->second;
+      absorb(peer, later);
+      forget(later);
+    }
+    by_node_[peer->node] = peer;
+  }
+  peer->dial.reset();
+  peer->fd = std::move(outcome.fd);
+  peer->counted = std::make_unique<ConnectionCount>(env_.counters);
+  tune_control(peer->fd.get());
+  env_.loop.add(peer->fd.get(), EPOLLIN, [this, peer](std::uint32_t events) { on_outbound_event(peer, events); });
+  mark_dirty(peer);
+}
+
+void ControlPlane::on_outbound_event(const OutboundPtr& peer, std::uint32_t events) {
+  if (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) {
+    // The acceptor never speaks here; readable means that it is gone.
+    std::byte unexpected{};
+    const ssize_t got = recv(peer->fd.get(), &unexpected, 1, MSG_DONTWAIT);
+    if (got >= 0 || !would_block(errno)) return lose(peer, Loss::kClosed);
+  }
+  if (events & EPOLLOUT) flush(peer);
+}
+
+void ControlPlane::forget(const OutboundPtr& peer) {
+  if (std::exchange(peer->gone, true)) return;
+  const OutboundPtr keep = peer;  // the reference may be the map's own
+  if (const auto it = by_node_.find(keep->node); it != by_node_.end() && it->second == keep) by_node_.erase(it);
+  if (const auto it = by_address_.find(keep->address); it != by_address_.end() && it->second == keep)
+    by_address_.erase(it);
+  keep->dial.reset();
+  keep->counted.reset();
+  if (!keep->fd) return;
+  env_.loop.remove(keep->fd.get());
+  keep->fd.reset();
+}
+
+void ControlPlane::lose(const OutboundPtr& peer, Loss why) {
+  const OutboundPtr keep = peer;
+  forget(keep);
+  if (keep->node != NodeRef{}) env_.handler.on_peer_lost(keep->node, why);
+}
+
+// --- connections that peers dialled
+
+void ControlPlane::adopt(UniqueFd fd, const Hello& hello) {
+  if (const auto it = inbound_.find(hello.node.id); it != inbound_.end()) {
+    // A handshake of an earlier life that was still in the buffers.
+    if (hello.node.incarnation < it->second->node.incarnation) return;
+    close(it->second);
+  }
+  tune_control(fd.get());
+  const int raw = fd.get();
+  const InboundPtr peer(new Inbound{hello.node, std::move(fd), ConnectionCount(env_.counters), {}});
+  inbound_[hello.node.id] = peer;
+  env_.loop.add(raw, EPOLLIN, [this, peer](std::uint32_t) { on_inbound_readable(peer); });
+}
+
+void ControlPlane::on_inbound_readable(const InboundPtr& peer) {
+  const ssize_t got = recv(peer->fd.get(), scratch_.data(), scratch_.size(), MSG_DONTWAIT);
+  if (got < 0 && would_block(errno)) return;
+  if (got <= 0) return lose(peer, "");
+  const ByteView fresh(scratch_.data(), static_cast<std::size_t>(got));
+  const InboundPtr keep = peer;
+  std::vector<std::byte>& partial = keep->partial;
+  if (partial.empty()) {
+    const std::size_t used = deliver(keep, fresh);
+    partial.assign(fresh.begin() + static_cast<std::ptrdiff_t>(used), fresh.end());
+    return;
+  }
+  // Memory grows with what has arrived, not with what was announced.
+  partial.insert(partial.end(), fresh.begin(), fresh.end());
+  const std::size_t used = deliver(keep, partial);
+  partial.erase(partial.begin(), partial.begin() + static_cast<std::ptrdiff_t>(used));
+  if (partial.empty()) std::vector<std::byte>().swap(partial);
+}
+
+std::size_t ControlPlane::deliver(const InboundPtr& peer, ByteView in) {
+  std::size_t used = 0;
+  while (in.size() - used >= kLengthBytes) {
+    std::uint32_t length = 0;
+    std::memcpy(&length, in.data() + used, kLengthBytes);
+    if (length > env_.limits.max_message_bytes) {
+      lose(peer, "it announced a message of " + std::to_string(length) + " bytes");
+      return used;
+    }
+    if (in.size() - used - kLengthBytes < length) return used;
+    auto decoded = decode_message(in.subspan(used + kLengthBytes, length));
+    if (!decoded) {
+      lose(peer, decoded.error().message);
+      return used;
+    }
+    used += kLengthBytes + length;
+    env_.handler.on_message(peer->node, std::move(decoded->message), decoded->payload);
+    if (peer->gone) return used;
+  }
+  return used;
+}
+
+void ControlPlane::close(const InboundPtr& peer) {
+  if (std::exchange(peer->gone, true)) return;
+  const InboundPtr keep = peer;
+  if (const auto it = inbound_.find(keep->node.id); it != inbound_.end() && it->second == keep) inbound_.erase(it);
+  env_.loop.remove(keep->fd.get());
+  keep->fd.reset();
+}
+
+void ControlPlane::lose(const InboundPtr& peer, const std::string& why) {
+  const InboundPtr keep = peer;
+  if (!why.empty()) env_.log.refused(env_.loop.now(), peer_host(keep->fd.get()), why);
+  close(keep);
+  env_.handler.on_peer_lost(keep->node, Loss::kClosed);
+}
+
+// --- both
+
+void ControlPlane::disconnect(NodeId node) {
+  std::vector<OutboundPtr> outbound;
+  for (const auto& [ref, peer] : by_node_) {
+    if (ref.id == node) outbound.push_back(peer);
+  }
+  for (const OutboundPtr& peer : outbound) forget(peer);
+  if (const auto it = inbound_.find(node); it != inbound_.end()) close(it->second);
+}
+
+void ControlPlane::disconnect_all() {
+  while (!by_node_.empty()) forget(by_node_.begin()->second);
+  while (!by_address_.empty()) forget(by_address_.begin()->second);
+  while (!inbound_.empty()) close(inbound_.begin()->second);
+}
+
+}  // namespace hoplite::tcp

@@ -1,0 +1,76 @@
+// An open copy as the threads share it: where its bytes are and how many of them are valid.
+//
+// The loop thread opens and closes it. Each slice has one producer at a time (the loop thread for a client's put, an
+// I/O thread for a pull), which alone moves that slice's watermark; anybody may read it. Bytes below a watermark do not
+// change until the copy is closed. An I/O thread touches the extent only for a pull or a serve that has not ended.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "protocol/bulk.h"
+#include "protocol/client_messages.h"
+
+namespace hoplite::tcp {
+
+constexpr std::uint32_t kMaxIoThreads = 64;  // bits of a mask
+
+class Copy : public std::enable_shared_from_this<Copy> {
+ public:
+  Copy(CopyKey key, std::byte* base, std::uint64_t size, std::uint32_t slices, bool complete)
+      : key_(key), base_(base), size_(size), slices_(slices), marks_(new std::atomic<std::uint64_t>[slices]) {
+    for (std::uint32_t i = 0; i < slices; ++i) marks_[i] = complete ? range(i).end : range(i).begin;
+    sealed_ = complete;
+  }
+
+  CopyKey key() const { return key_; }
+  std::byte* base() const { return base_; }
+  std::uint64_t size() const { return size_; }
+  std::uint32_t slices() const { return slices_; }
+  SliceRange range(std::uint32_t slice) const { return slice_range(size_, slices_, slice); }
+
+  // Absolute offset up to which the slice is valid.
+  std::uint64_t watermark(std::uint32_t slice) const { return marks_[slice].load(); }
+  void set_watermark(std::uint32_t slice, std::uint64_t bytes) { marks_[slice].store(bytes); }
+  // No more bytes, and the version is committed.
+  bool sealed() const { return sealed_.load(); }
+  void seal() { sealed_.store(true); }
+
+  // --- who wants to hear of progress. A producer moves the watermark and then looks here; a consumer registers here
+  // and then looks at the watermark. All are sequentially consistent, so one of them sees the other.
+
+  std::uint64_t serving_threads() const { return serving_threads_.load(); }
+  void set_serving(std::uint32_t thread, bool serving) {
+    const std::uint64_t bit = std::uint64_t{1} << thread;
+    serving ? serving_threads_.fetch_or(bit) : serving_threads_.fetch_and(~bit);
+  }
+  // True if no wake-up of that thread is under way: the caller is to send one.
+  bool begin_wake(std::uint32_t thread) {
+    const std::uint64_t bit = std::uint64_t{1} << thread;
+    return (woken_threads_.fetch_or(bit) & bit) == 0;
+  }
+  void end_wake(std::uint32_t thread) { woken_threads_.fetch_and(~(std::uint64_t{1} << thread)); }
+
+  void follow() { followed_.store(true); }
+  // True if the handler is to be told of growth and no such event is under way.
+  bool begin_growth_event() { return followed_.load() && !growth_event_.exchange(true); }
+  void end_growth_event() { growth_event_.store(false); }
+
+ private:
+  const CopyKey key_;
+  std::byte* const base_;
+  const std::uint64_t size_;
+  const std::uint32_t slices_;
+  std::atomic<bool> sealed_ = false;
+  std::atomic<bool> followed_ = false;
+  std::atomic<bool> growth_event_ = false;
+  std::atomic<std::uint64_t> serving_threads_ = 0;
+  std::atomic<std::uint64_t> woken_threads_ = 0;
+  std::unique_ptr<std::atomic<std::uint64_t>[]> marks_;
+};
+
+using CopyPtr = std::shared_ptr<Copy>;
+
+}  // namespace hoplite::tcp

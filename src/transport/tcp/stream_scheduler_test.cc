@@ -1,0 +1,130 @@
+#include "transport/tcp/stream_scheduler.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/random.h"
+
+namespace hoplite::tcp {
+namespace {
+
+using testing::ElementsAre;
+
+StreamScheduler::Options options(std::uint64_t max_in_flight = 1000) { return {1000, 100, max_in_flight}; }
+
+class StreamSchedulerTest : public testing::Test {
+ protected:
+  void add_ready(std::uint64_t stream, std::uint8_t priority = 1, Time deadline = Time::never()) {
+    scheduler.add(stream, priority, deadline);
+    scheduler.set_ready(stream, true);
+  }
+  std::vector<std::uint64_t> turns(int count) {
+    std::vector<std::uint64_t> out;
+    for (int i = 0; i < count; ++i) {
+      const auto turn = scheduler.next();
+      if (!turn) break;
+      out.push_back(turn->stream);
+    }
+    return out;
+  }
+  StreamScheduler scheduler{options()};
+};
+
+TEST_F(StreamSchedulerTest, NobodyReadyNobodysTurn) {
+  EXPECT_FALSE(scheduler.next());
+  scheduler.add(1, 1, Time::never());
+  EXPECT_FALSE(scheduler.next());
+  EXPECT_FALSE(scheduler.any_ready());
+}
+
+TEST_F(StreamSchedulerTest, EqualsTakeTurns) {
+  for (const std::uint64_t stream : {1, 2, 3}) add_ready(stream);
+  EXPECT_THAT(turns(7), ElementsAre(1, 2, 3, 1, 2, 3, 1));
+}
+
+TEST_F(StreamSchedulerTest, ANewcomerWaitsForOneRoundOnly) {
+  add_ready(1);
+  add_ready(2);
+  EXPECT_THAT(turns(3), ElementsAre(1, 2, 1));
+  add_ready(3);
+  EXPECT_THAT(turns(4), ElementsAre(2, 1, 3, 2));
+}
+
+TEST_F(StreamSchedulerTest, UrgentGoesFirstAndBackgroundLast) {
+  add_ready(1, 2);
+  add_ready(2, 1);
+  add_ready(3, 0);
+  EXPECT_THAT(turns(2), ElementsAre(3, 3));
+  scheduler.set_ready(3, false);
+  EXPECT_THAT(turns(2), ElementsAre(2, 2));
+  scheduler.remove(2);
+  EXPECT_THAT(turns(1), ElementsAre(1));
+}
+
+TEST_F(StreamSchedulerTest, EarliestDeadlineFirstWithinAPriority) {
+  add_ready(1, 1);
+  add_ready(2, 1, Time{500});
+  add_ready(3, 1, Time{300});
+  add_ready(4, 0);
+  EXPECT_THAT(turns(1), ElementsAre(4));
+  scheduler.remove(4);
+  EXPECT_THAT(turns(2), ElementsAre(3, 3));
+  scheduler.remove(3);
+  EXPECT_THAT(turns(2), ElementsAre(2, 2));
+  scheduler.set_ready(2, false);
+  EXPECT_THAT(turns(1), ElementsAre(1));
+}
+
+TEST_F(StreamSchedulerTest, ALoneStreamGetsLongTurns) {
+  add_ready(1);
+  EXPECT_EQ(scheduler.next()->max_bytes, 1000U);
+  add_ready(2);
+  EXPECT_EQ(scheduler.next()->max_bytes, 100U);
+  scheduler.set_ready(2, false);
+  EXPECT_EQ(scheduler.next()->max_bytes, 1000U);
+}
+
+TEST_F(StreamSchedulerTest, InFlightBytesAreLimited) {
+  scheduler = StreamScheduler(options(150));
+  add_ready(1);
+  EXPECT_EQ(scheduler.next()->max_bytes, 150U);
+  scheduler.taken(100);
+  EXPECT_EQ(scheduler.next()->max_bytes, 50U);
+  scheduler.taken(50);
+  EXPECT_FALSE(scheduler.next());
+  scheduler.passed_on(120);
+  EXPECT_EQ(scheduler.next()->max_bytes, 120U);
+}
+
+TEST_F(StreamSchedulerTest, RemovedStreamsAreGone) {
+  add_ready(1);
+  add_ready(2);
+  scheduler.remove(1);
+  EXPECT_THAT(turns(2), ElementsAre(2, 2));
+  EXPECT_FALSE(scheduler.is_ready(1));
+  EXPECT_TRUE(scheduler.is_ready(2));
+}
+
+// Whatever comes and goes, streams of one priority that stay ready differ by at most one turn.
+TEST_F(StreamSchedulerTest, FairUnderChurn) {
+  Random random(7);
+  for (std::uint64_t stream = 1; stream <= 5; ++stream) add_ready(stream);
+  std::map<std::uint64_t, int> counts;
+  bool visitor = false;
+  for (int i = 0; i < 5000; ++i) {
+    if (random.chance(0.1)) {
+      if (visitor) scheduler.remove(99);
+      if (!visitor) add_ready(99);
+      visitor = !visitor;
+    }
+    ++counts[scheduler.next()->stream];
+  }
+  for (std::uint64_t stream = 2; stream <= 5; ++stream) EXPECT_NEAR(counts[stream], counts[1], 1);
+}
+
+}  // namespace
+}  // namespace hoplite::tcp

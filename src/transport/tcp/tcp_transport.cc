@@ -1,0 +1,114 @@
+// Transport over TCP: wires the listening socket, the control connections and the bulk engine together.
+#include <utility>
+
+#include "transport/tcp/acceptor.h"
+#include "transport/tcp/bulk_plane.h"
+#include "transport/tcp/control_plane.h"
+#include "transport/transport.h"
+
+namespace hoplite {
+namespace tcp {
+namespace {
+
+class TcpTransport final : public Transport {
+ public:
+  TcpTransport(Loop& loop, TransportHandler& handler, const TcpOptions& options, UniqueFd listener)
+      : options_(options),
+        listen_address_(local_address(listener.get())),
+        identity_{options.self, options.advertise.empty() ? listen_address_ : options.advertise, options.token},
+        limiter_(options.max_rate),
+        log_(options.log),
+        control_({loop, handler, identity_, options_.limits, limiter_, log_, counters_}),
+        bulk_({loop, handler, options_, limiter_, meters_, log_, counters_}, identity_),
+        acceptor_(loop, std::move(listener), identity_, log_, counters_,
+                  [this](UniqueFd fd, const Hello& peer) { adopt(std::move(fd), peer); }) {
+    loop.after_batch([this, alive = std::weak_ptr(alive_)] {
+      if (!alive.expired()) control_.flush();
+    });
+  }
+
+  Address listen_address() const override { return listen_address_; }
+
+  void rename(NodeRef self) override {
+    identity_.node = self;
+    acceptor_.drop_pending();
+    control_.disconnect_all();
+    bulk_.rename(identity_);
+  }
+
+  void send(NodeRef to, const Address& address, const Message& message, ByteView payload) override {
+    control_.send(to, address, message, payload);
+  }
+  void send_to_address(const Address& address, const Message& message) override {
+    control_.send_to_address(address, message);
+  }
+  void disconnect(NodeId node) override {
+    control_.disconnect(node);
+    bulk_.disconnect(node);
+    meters_.forget(node);
+  }
+
+  void open_copy(CopyKey copy, Extent extent, std::uint32_t slices, bool complete) override {
+    bulk_.open_copy(copy, extent, slices, complete);
+  }
+  void grow_copy(CopyKey copy, std::uint64_t bytes) override { bulk_.grow_copy(copy, bytes); }
+  void seal_copy(CopyKey copy) override { bulk_.seal_copy(copy); }
+  void follow_copy(CopyKey copy) override { bulk_.follow_copy(copy); }
+  void close_copy(CopyKey copy) override { bulk_.close_copy(copy); }
+  std::uint64_t watermark(CopyKey copy, std::uint32_t slice) const override { return bulk_.watermark(copy, slice); }
+  void start_pull(NodeRef parent, const Address& address, CopyKey copy, const PullRequest& pull) override {
+    bulk_.start_pull(parent, address, copy, pull);
+  }
+  void cancel_pull(TransferId transfer) override { bulk_.cancel_pull(transfer); }
+  void accept_pull(ChannelId channel, ServeId serve, CopyKey copy, const PullRequest& pull) override {
+    bulk_.accept_pull(channel, serve, copy, pull);
+  }
+  void refuse_pull(ChannelId channel, TransferId transfer, Code code) override {
+    bulk_.refuse_pull(channel, transfer, code);
+  }
+  void stop_serve(ServeId serve, Code code) override { bulk_.stop_serve(serve, code); }
+
+  TransportStats stats() const override {
+    return {counters_.bulk_bytes_in, counters_.bulk_bytes_out, counters_.connections, counters_.rejected};
+  }
+  std::vector<PeerRate> rates() const override { return meters_.rates(); }
+
+ private:
+  void adopt(UniqueFd fd, const Hello& peer) {
+    if (peer.role == Role::kControl) {
+      control_.adopt(std::move(fd), peer);
+    } else {
+      bulk_.adopt(std::move(fd), peer.node);
+    }
+  }
+
+  const TcpOptions options_;
+  const Address listen_address_;
+  Identity identity_;
+  RateLimiter limiter_;
+  RateMeters meters_;
+  StrangerLog log_;
+  Counters counters_;
+  ControlPlane control_;
+  BulkPlane bulk_;
+  Acceptor acceptor_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace
+}  // namespace tcp
+
+Result<std::unique_ptr<Transport>> make_tcp_transport(Loop& loop, TransportHandler& handler,
+                                                      const TcpOptions& options) {
+  if (options.io_threads < 1 || options.io_threads > tcp::kMaxIoThreads) {
+    return Error{Code::kInvalidArgument, "the number of I/O threads must be 1 to " +
+                                             std::to_string(tcp::kMaxIoThreads) + ", not " +
+                                             std::to_string(options.io_threads)};
+  }
+  auto listener = tcp::listen_on(options.listen);
+  if (!listener) return listener.error();
+  return std::unique_ptr<Transport>(
+      std::make_unique<tcp::TcpTransport>(loop, handler, options, std::move(listener).value()));
+}
+
+}  // namespace hoplite
