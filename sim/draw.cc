@@ -68,8 +68,10 @@ void draw_network(RunPlan& plan, Random& random) {
   plan.link.jitter = random.chance(0.5) ? Duration{} : scaled(plan.link.latency, random, 0.1, 3);
   // The largest object takes between nothing and two beats alone on a link.
   const double seconds = plan.beat.seconds() * log_uniform(random, 0.001, 2);
-  plan.link.up = plan.link.down = static_cast<double>(plan.max_size) / seconds;
-  if (random.chance(0.3)) plan.link.down *= log_uniform(random, 0.3, 3);
+  // But never so slow that the members' own talk fills it: then nobody could tell the slow from the dead.
+  const double talk = static_cast<double>(plan.nodes) * 8000 / plan.beat.seconds();
+  plan.link.up = plan.link.down = std::max(static_cast<double>(plan.max_size) / seconds, talk);
+  if (random.chance(0.3)) plan.link.down *= log_uniform(random, 0.7, 3);
   plan.limits.default_rate = static_cast<std::uint64_t>(plan.link.up * log_uniform(random, 0.1, 10)) + 1;
   plan.bulk.piece_bytes = std::max<std::uint64_t>(plan.max_size / random.between(4, 24), 16);
   plan.bulk.uneven_pieces = random.chance(0.3);

@@ -100,10 +100,17 @@ void Faults::break_connections() {
   if (a != b) world_.break_connections(a, b);
 }
 
-void Faults::slow_down() { world_.set_rate(some_node(), plan_.link.up * std::pow(10.0, -1.5 * random_.uniform())); }
+// On a link that slow, queues delay pings for longer than a silent node is tolerated: a verdict may be wrong.
+void Faults::slow_down() {
+  if (!slowed_) judge_.disturbed(true);
+  slowed_ = true;
+  world_.set_rate(some_node(), plan_.link.up * std::pow(10.0, -1.5 * random_.uniform()));
+}
 
 void Faults::end_all() {
   over_ = true;
+  if (slowed_) judge_.disturbed(false);
+  slowed_ = false;
   if (partitions_ > 0) end_partition();
   for (NodeIndex node = 0; node < world_.size(); ++node) {
     if (world_.paused(node)) end_pause(node);

@@ -38,6 +38,7 @@ class Faults {
   std::uint32_t partitions_ = 0;  // active ones; they all heal together
   std::uint32_t healed_ = 0;      // counts heals, so that a timer of an earlier partition does not end a later one
   bool over_ = false;
+  bool slowed_ = false;
 };
 
 }  // namespace hoplite::sim

@@ -30,8 +30,9 @@ TEST(FrameHeader, EveryOtherMagicTypeAndCodeIsRefused) {
     for (std::size_t at = 0; at < 4; ++at) {
       auto wire = good;
       wire[at] = static_cast<std::byte>(value);
-      const bool valid = at < 2 ? wire[at] == good[at]
-                                : value <= (at == 2 ? static_cast<int>(FrameType::kAbort) : static_cast<int>(Code::kInternal));
+      const bool valid =
+          at < 2 ? wire[at] == good[at]
+                 : value <= (at == 2 ? static_cast<int>(FrameType::kAbort) : static_cast<int>(Code::kInternal));
       EXPECT_EQ(FrameHeader::decode(wire.data(), header), valid) << "byte " << at << " = " << value;
     }
   }

@@ -36,7 +36,7 @@ class Loop {
   // Runs `work` on the loop thread, soon. Thread-safe; order is kept per posting thread.
   void post(std::function<void()> work);
 
-  // Called after each batch of callbacks: a place to flush what they queued.
+  // Called after each batch of callbacks, and once more before waiting: a place to flush what was queued.
   void after_batch(std::function<void()> callback);
 
   // Waits for something to happen, at most until `until`, and handles it. With busy polling it spins instead of sleeping.

@@ -151,7 +151,11 @@ void Agent::Impl::on(NodeRef from, const Pin& m) {
   Record* r = find(m.id);
   Copy* copy = r == nullptr ? nullptr : current_copy(*r);
   if (r != nullptr && r->home != from) return;
-  if (copy == nullptr || copy->version != m.version) return send(from, Withdraw{m.id, m.version});
+  if (copy == nullptr || copy->version != m.version) {
+    // A want that is under way tells the home the same, and a withdrawal behind it would take back its answer.
+    if (r == nullptr || r->fetch != Fetch::kAsking) send(from, Withdraw{m.id, m.version});
+    return;
+  }
   copy->primary = m.primary;
   table_.touch(*copy);
 }
@@ -171,6 +175,7 @@ void Agent::Impl::on(NodeRef from, const Drop& m) {
   const bool same = copy != nullptr && (m.version == 0 || copy->version == m.version);
   const std::string who = "object " + m.id.to_string();
   if (m.reason == DropReason::kReset) {
+    if (!same && r->fetch == Fetch::kAsking) return;  // the want that is under way tells the home as much
     if (!same) return send(from, Withdraw{m.id, m.version});
     if (copy->state != CopyState::kGrowing) return announce(*r);
     COVERAGE_MARK(growing_copy_reset);
