@@ -216,7 +216,10 @@ void Judge::check_lost(RequestNumber number, const ObjectRecord& record) {
   const std::string prefix = describe(number) + " ended as lost (" + request.message + "), but ";
   if (!sealed && !record.puts.empty()) world_.violate("true-reason", prefix + "it never existed");
   if (!calm_since(relevant) || (confirmed == Time{} && perhaps_withdrawn(record))) return;
-  if (!record.bare) world_.violate("true-reason", prefix + "no death has left it without a complete copy");
+  // A copy may be evicted because the home believes in another one, on a node whose death is not known yet.
+  const bool gone_by_both = last_death_ && *last_death_ > relevant && !available().contains(request.id);
+  if (!record.bare && !gone_by_both)
+    world_.violate("true-reason", prefix + "no death has left it without a complete copy");
   if (record.bare && *record.bare < confirmed)
     world_.violate("true-reason", prefix + "it was put again before the request");
 }
@@ -224,7 +227,7 @@ void Judge::check_lost(RequestNumber number, const ObjectRecord& record) {
 // --- transfers
 
 void Judge::transfer_began(const Bulk::Transfer& began) {
-  if (began.request.has_children) {
+  if (began.request.has_children && !began.parent_copy->sealed) {
     const Bulk::Copy& parent = *began.parent_copy;
     std::uint64_t ahead = 0;
     for (std::uint32_t slice = 0; slice < parent.watermarks.size(); ++slice)
@@ -262,6 +265,7 @@ std::set<ObjectId> Judge::available(NodeIndex except) const {
 }
 
 void Judge::copies_go(NodeIndex node) {
+  last_death_ = world_.now();
   const std::set<ObjectId> left = available(node);
   for (auto& [id, record] : ledger_.objects) {
     const bool sealed = std::any_of(record.puts.begin(), record.puts.end(),

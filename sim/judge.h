@@ -63,7 +63,8 @@ class Judge {
   Ledger& ledger_;
   JudgeOptions options_;
   int disturbances_ = 0;
-  std::optional<Time> last_disturbance_;  // the end of the last one
+  std::optional<Time> last_disturbance_;
+  std::optional<Time> last_death_;  // the end of the last one
 };
 
 }  // namespace hoplite::sim

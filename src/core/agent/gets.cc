@@ -239,7 +239,7 @@ void Agent::Impl::on(NodeRef from, const Assign& m) {
       stop_asking(*r);
       return forget_if_unused(m.id);
     }
-    if (may_pass_queue(*r, m.size)) copy = table_.add(m.id, m.version, m.size, Alignment::kPage);
+    if (may_pass_queue(*r, m.size)) copy = table_.add(m.id, m.version, m.size, Alignment::kCacheLine);
     if (copy == nullptr) {
       send(from, Withdraw{m.id, m.version});
       return wait_for_room(*r, m.size);

@@ -109,7 +109,7 @@ bool Agent::Impl::grant_room(RoomRequest& request) {
   }
   Record* r = find(request.id);
   if (r == nullptr || r->fetch != Fetch::kNeedsRoom) return true;
-  if (table_.allocator().largest_free() < round_up(request.size, ExtentAllocator::kPageBytes)) return false;
+  if (!table_.allocator().can_allocate(request.size, Alignment::kCacheLine)) return false;
   r->fetch = Fetch::kIdle;
   r->room_granted = true;
   ensure_fetch(*r);
@@ -119,7 +119,7 @@ bool Agent::Impl::grant_room(RoomRequest& request) {
 void Agent::Impl::evict_for(std::uint64_t bytes) {
   bool asked = false;
   // Freed ranges need not be adjacent, so ask for as much again as is needed, least recently used first.
-  for (CopyKey key : table_.eviction_candidates(bytes * 2)) {
+  for (CopyKey key : table_.eviction_candidates(now_, bytes * 2)) {
     Copy& copy = *table_.find(key);
     copy.evict_asked = true;
     asked = true;
@@ -135,7 +135,8 @@ void Agent::Impl::on(NodeRef from, const EvictReply& m) {
   if (copy == nullptr || r->home != from || copy->version != m.version || !copy->evict_asked) return;
   copy->evict_asked = false;
   if (!m.granted) {
-    table_.touch(*copy);  // others first next time
+    COVERAGE_MARK(eviction_denied);
+    copy->evict_not_before = now_ + limits_.request_retry;  // others first
   } else if (copy->idle() && !copy->primary) {
     COVERAGE_MARK(copy_evicted);
     detach(*r);

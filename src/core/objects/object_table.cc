@@ -46,12 +46,12 @@ void ObjectTable::unlist(Copy& copy) {
   copy.listed = false;
 }
 
-std::vector<CopyKey> ObjectTable::eviction_candidates(std::uint64_t bytes) const {
+std::vector<CopyKey> ObjectTable::eviction_candidates(Time now, std::uint64_t bytes) const {
   std::vector<CopyKey> keys;
   std::uint64_t found = 0;
   for (auto it = lru_.begin(); it != lru_.end() && found < bytes; ++it) {
     const Copy& copy = copies_.at(*it);
-    if (!copy.idle()) continue;
+    if (!copy.idle() || copy.evict_not_before > now) continue;
     // What was asked for already counts: its room is on the way.
     found += std::max<std::uint64_t>(copy.extent.size, 1);
     if (!copy.evict_asked) keys.push_back(*it);

@@ -44,6 +44,7 @@ struct Copy {
   bool closing = false;      // CloseCopy is under way
   bool followed = false;
   bool evict_asked = false;
+  Time evict_not_before;     // the home has denied it: ask again then
   std::uint32_t views = 0;   // of clients
   std::uint32_t serves = 0;  // accepted pulls of peers
   std::uint32_t pulls = 0;   // our own pulls into it
@@ -72,8 +73,9 @@ class ObjectTable {
   // Complete copies that are not primary can be evicted, the least recently used first.
   void touch(Copy& copy);  // used now; lists or unlists it as its state demands
   void unlist(Copy& copy);
-  // Copies that nobody uses and whose eviction has not been asked for, until `bytes` are reached (or there are no more).
-  std::vector<CopyKey> eviction_candidates(std::uint64_t bytes) const;
+  // Copies that nobody uses and whose eviction has not been asked for or denied lately, until `bytes` are reached (or there
+  // are no more).
+  std::vector<CopyKey> eviction_candidates(Time now, std::uint64_t bytes) const;
 
   const ExtentAllocator& allocator() const { return allocator_; }
   // Bytes that cannot be evicted: primary, growing or in use.

@@ -22,10 +22,12 @@ constexpr Duration kTailDelay = Duration::ms(1);
 
 bool would_block(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
 
-StreamScheduler::Options scheduler_options(const Limits& limits) {
-  const std::uint64_t frame = limits.max_frame_bytes;
-  // One frame at a time: the next choice is made when its last byte is in the kernel.
-  return {frame, std::min(frame, kSharedFrameBytes), frame};
+StreamScheduler::Options scheduler_options(const BulkContext& context) {
+  const std::uint64_t frame = context.limits.max_frame_bytes;
+  const std::uint64_t shared = std::min(frame, kSharedFrameBytes);
+  // Under a rate limit the wire is slow for certain. One frame at a time: the next choice is made when its last byte is
+  // in the kernel.
+  return {context.limiter.unlimited() ? frame : shared, shared, frame};
 }
 
 // Cuts the list of parts down to `bytes`; returns their sum.
@@ -46,7 +48,7 @@ ServeConnection::ServeConnection(const BulkContext& context, UniqueFd fd, NodeRe
       child_(child),
       channel_(channel),
       counted_(context.counters),
-      scheduler_(scheduler_options(context.limits)) {
+      scheduler_(scheduler_options(context)) {
   tune_bulk(fd_.get());
   context_.loop.add(fd_.get(), EPOLLIN, [this](std::uint32_t events) { on_event(events); });
 }
@@ -181,7 +183,7 @@ void ServeConnection::refresh(TransferId transfer) {
 
 void ServeConnection::end(TransferId transfer, FrameType how, Code code) {
   const auto it = serves_.find(transfer);
-  if (frame_.active && frame_.transfer == transfer) detach_frame();
+  if (frame_.begun() && frame_.transfer == transfer) detach_frame();
   queue_frame(how, transfer, code);
   scheduler_.remove(transfer);
   const Serve serve = std::move(it->second);
@@ -220,8 +222,9 @@ void ServeConnection::pump() {
     if (!send_some(budget)) break;
     more_to_send_ = budget == 0;
   }
-  if (token_timer_ == 0) give_back_tokens();
   if (broken_) return;
+  if (frame_.active && !frame_.begun()) take_back_frame();
+  if (token_timer_ == 0) give_back_tokens();
   if (tail_held_ && !frame_.active) push_tail_soon();
   watch();
 }
@@ -248,13 +251,17 @@ void ServeConnection::begin_frame() {
   scheduler_.set_ready(turn->stream, serve.next < serve.copy->watermark(serve.slice));
 }
 
+// Nothing of it was sent: whose turn it is will be decided again.
+void ServeConnection::take_back_frame() {
+  Serve& serve = serves_.at(frame_.transfer);
+  serve.next -= frame_.payload_bytes;
+  scheduler_.passed_on(frame_.payload_bytes);
+  scheduler_.set_ready(frame_.transfer, true);
+  frame_ = Frame{};
+}
+
 // The frame's stream is ending; its extent may be used for something else from now on.
 void ServeConnection::detach_frame() {
-  if (!frame_.begun()) {
-    scheduler_.passed_on(frame_.payload_bytes);
-    frame_ = Frame{};
-    return;
-  }
   frame_.transfer = 0;
   frame_.detached.assign(reinterpret_cast<const char*>(frame_.payload), frame_.payload_bytes);
   frame_.payload = reinterpret_cast<const std::byte*>(frame_.detached.data());

@@ -76,6 +76,7 @@ class ServeConnection {
   void handle_cancel(TransferId transfer);
 
   void begin_frame();
+  void take_back_frame();
   void detach_frame();
   void finish_frame();
   bool send_some(std::uint64_t& budget);
