@@ -36,6 +36,7 @@ void draw_paces(RunPlan& plan, Random& random) {
   limits.indirect_timeout = scaled(beat, random, 1, 2.5);
   limits.gossip_every = scaled(beat, random, 2, 5);
   limits.sync_every = scaled(beat, random, 8, 25);
+  limits.announce_every = scaled(beat, random, 20, 60);
   limits.rejoin_every = scaled(beat, random, 4, 10);
   limits.want_refresh = scaled(beat, random, 4, 16);
   limits.request_retry = scaled(beat, random, 2, 6);
@@ -101,7 +102,7 @@ RunPlan draw_plan(std::uint64_t seed, std::optional<std::uint32_t> nodes) {
   plan.warm_up = random.chance(0.6);
   plan.few_seeds = plan.warm_up && random.chance(0.3);
   const Limits& limits = plan.limits;
-  plan.patience = (limits.sync_every + limits.rejoin_every + limits.want_refresh + limits.request_retry +
+  plan.patience = (limits.announce_every + limits.sync_every + limits.rejoin_every + limits.want_refresh + limits.request_retry +
                    limits.ping_timeout + limits.indirect_timeout + plan.network.dial_timeout) * 10 +
                   plan.beat * 4 * plan.nodes;
   return plan;

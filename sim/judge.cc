@@ -218,6 +218,7 @@ void Judge::check_lost(RequestNumber number, const ObjectRecord& record) {
   if (!calm_since(relevant) || (confirmed == Time{} && perhaps_withdrawn(record))) return;
   // A copy may be evicted because the home believes in another one, on a node whose death is not known yet.
   const bool gone_by_both = last_death_ && *last_death_ > relevant && !available().contains(request.id);
+  if (gone_by_both) ledger_.objects[request.id].bare = world_.now();
   if (!record.bare && !gone_by_both)
     world_.violate("true-reason", prefix + "no death has left it without a complete copy");
   if (record.bare && *record.bare < confirmed)

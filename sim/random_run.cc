@@ -22,7 +22,7 @@ RandomRun::RandomRun(const RunOptions& options)
     : plan_(draw_plan(options.seed, options.nodes)),
       random_(mix64(options.seed) ^ 0x6c6f6164ULL),
       world_(world_options(options, plan_)),
-      judge_(world_, ledger_, {plan_.patience, plan_.beat}),
+      judge_(world_, ledger_, {plan_.patience, plan_.beat + Duration::s(1)}),  // a dial may take a second to fail
       clients_(world_, ledger_, judge_),
       workload_(world_, clients_, ledger_, judge_, plan_, random_),
       faults_(world_, judge_, plan_, random_) {

@@ -38,6 +38,7 @@ struct Limits {
   std::uint32_t max_members = 20'000;      // alive and dead
 
   // --- directory
+  Duration announce_every = Duration::s(60);  // each home is told everything again this often: repairs what was lost
   std::uint32_t facts_per_message = 512;  // announcements are sent in batches of this size (about 50 KiB)
 
   // --- broadcast

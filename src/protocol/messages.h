@@ -177,15 +177,17 @@ struct Tombstone {
   template <typename A> void fields(A& a) { a(id, version, seconds_left); }
 };
 // Facts and tombstones owned by the sender. `round` is 0, or the recovery round they answer. Messages from the one with
-// `full_begin` to the one with `full_end` are all that the sender has for this home: the home forgets the rest.
+// `full_begin` to the one with `full_end` are all that the sender has for this home: the home forgets the rest, but for
+// answers to requests from `open_requests` on, which may be under way.
 struct Announce {
   std::uint64_t round = 0;
   bool full_begin = false;
   bool full_end = false;
+  std::uint64_t open_requests = 0;
   std::vector<Fact> facts;
   std::vector<Tombstone> tombstones;
   std::uint32_t rate_kib = 0;  // the pace of the fetch that a single complete fact ends, KiB/s; 0 = not measured
-  template <typename A> void fields(A& a) { a(round, full_begin, full_end, facts, tombstones, rate_kib); }
+  template <typename A> void fields(A& a) { a(round, full_begin, full_end, open_requests, facts, tombstones, rate_kib); }
 };
 // "I no longer have this copy."
 struct Withdraw {

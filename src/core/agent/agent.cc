@@ -47,6 +47,7 @@ Agent::Impl::Impl(AgentOptions options, const Progress& progress, Time now)
   if (joining) directory_.hold_until(now + kJoinGrace);
   Directory::Output out;
   directory_.set_view(now, alive_, out);
+  timers_.set(refresh_timer_, now + limits_.announce_every, {Timer::Kind::kRefresh, {}, 0, 0});
 }
 
 void Agent::Impl::step(Time now, Event& event, Effects& effects) {
@@ -146,6 +147,7 @@ void Agent::Impl::on_timer(const Timer& timer) {
       room_timer_.reset();
       try_room();
       break;
+    case Kind::kRefresh: refresh_next_home(); break;
     case Kind::kResync: {
       const NodeId node{timer.request};
       resyncs_.erase(node);
@@ -187,6 +189,7 @@ void Agent::Impl::forget_if_unused(const ObjectId& id) {
   if (it == records_.end() || !it->second.unused()) return;
   timers_.cancel(it->second.want_timer);
   timers_.cancel(it->second.notify_timer);
+  set_want_request(it->second, 0);
   const auto ids = by_home_.find(it->second.home.id);
   ids->second.erase(id);
   if (ids->second.empty()) by_home_.erase(ids);

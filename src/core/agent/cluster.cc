@@ -86,7 +86,6 @@ void Agent::Impl::on(const event::PeerLost& e) {
   apply(out);
   if (!membership_.is_alive(e.peer)) return;
   if (e.why == Loss::kTimedOut) unreachable_[e.peer.id] = now_ + kRelayFor;
-  shaky_homes_.insert(e.peer.id);
   auto& timer = resyncs_[e.peer.id];
   if (!timer) timers_.set(timer, now_ + limits_.retry_backoff, {Timer::Kind::kResync, {}, 0, e.peer.id.value});
 }
@@ -97,7 +96,6 @@ void Agent::Impl::apply(Membership::Output& out) {
     emit(effect::Disconnect{change.node.id});
     introduced_.erase(change.node);
     unreachable_.erase(change.node.id);
-    shaky_homes_.erase(change.node.id);
   }
   if (out.refuted) {
     COVERAGE_MARK(came_back_from_the_dead);
@@ -181,7 +179,10 @@ void Agent::Impl::announce(const Record& record, std::uint32_t rate_kib) {
 
 // In batches. `round`: as the answer to a recovery query; `full`: this is all there is for that home.
 void Agent::Impl::announce_all(const std::set<ObjectId>& ids, NodeRef to, std::uint64_t round, bool full) {
-  Announce batch{.round = round, .full_begin = full, .full_end = false, .facts = {}, .tombstones = {}, .rate_kib = 0};
+  Announce batch;
+  batch.round = round;
+  batch.full_begin = full;
+  batch.open_requests = open_wants_.empty() ? next_request_ : *open_wants_.begin();
   std::uint32_t count = 0;
   const auto flush_if = [&](bool enough) {
     if (!enough) return;
@@ -233,8 +234,17 @@ void Agent::Impl::resync(NodeRef peer) {
     if (pending.home == peer) send_delete(key);
 }
 
+// One home after the other, so that each hears of us once in announce_every.
+void Agent::Impl::refresh_next_home() {
+  timers_.set(refresh_timer_, now_ + limits_.announce_every / static_cast<std::int64_t>(alive_.size()),
+              {Timer::Kind::kRefresh, {}, 0, 0});
+  const auto next = std::ranges::upper_bound(alive_, refreshed_last_, {}, &NodeRef::id);
+  const NodeRef home = next == alive_.end() ? alive_.front() : *next;
+  refreshed_last_ = home.id;
+  resync(home);
+}
+
 void Agent::Impl::on(NodeRef from, const Resync&) {
-  shaky_homes_.insert(from.id);
   resync(from);
 }
 

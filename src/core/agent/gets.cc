@@ -125,10 +125,16 @@ void Agent::Impl::ensure_fetch(Record& record) {
   send_want(record);
 }
 
+void Agent::Impl::set_want_request(Record& record, std::uint64_t request) {
+  open_wants_.erase(record.want_request);
+  record.want_request = request;
+  if (request != 0) open_wants_.insert(request);
+}
+
 void Agent::Impl::send_want(Record& record) {
   record.fetch = Fetch::kAsking;
   record.told_waiting = false;
-  record.want_request = next_request_++;
+  set_want_request(record, next_request_++);
   Want want;
   want.request = record.want_request;
   want.id = record.id;
@@ -149,7 +155,7 @@ void Agent::Impl::send_want(Record& record) {
 
 void Agent::Impl::want_later(Record& record, Duration delay) {
   record.fetch = Fetch::kAsking;
-  record.want_request = 0;  // whatever is still under way is old
+  set_want_request(record, 0);  // whatever is still under way is old
   timers_.set(record.want_timer, now_ + delay, {Timer::Kind::kWant, record.id, 0, 0});
 }
 
@@ -159,7 +165,7 @@ void Agent::Impl::stop_asking(Record& record) {
   if (record.fetch == Fetch::kNeedsRoom) leave_room_queue(record.id);
   timers_.cancel(record.want_timer);
   record.fetch = Fetch::kIdle;
-  record.want_request = 0;
+  set_want_request(record, 0);
   if (record.copy == 0) refuse_parked(record.id);
 }
 
@@ -203,6 +209,7 @@ void Agent::Impl::on(NodeRef from, const WantFailed& m) {
   if (r->gets.empty()) {
     timers_.cancel(r->want_timer);
     r->fetch = Fetch::kIdle;
+    set_want_request(*r, 0);
     refuse_parked(m.id);
     return forget_if_unused(m.id);
   }
@@ -256,6 +263,7 @@ void Agent::Impl::on(NodeRef from, const Assign& m) {
   }
   copy->committed = copy->committed || m.committed;
   timers_.cancel(r->want_timer);
+  set_want_request(*r, 0);
   r->fetch = Fetch::kPulling;
   r->told_lost = false;
   for (std::uint32_t i = 0; i < m.slices; ++i) {
@@ -294,7 +302,9 @@ void Agent::Impl::on(NodeRef from, const InlineObject& m) {
   timers_.cancel(r->want_timer);
   r->fetch = Fetch::kIdle;
   table_.touch(*copy);
-  if (shaky_homes_.contains(from.id)) announce(*r);
+  // The answer to a question that we have asked again since: the home may have been told that we do not have it.
+  if (r->want_request != m.request) announce(*r);
+  set_want_request(*r, 0);
   fulfil_gets(*r);
   became_ready(*r);
   reconsider_parked(m.id);

@@ -97,6 +97,8 @@ class Agent::Impl final : private Directory::Host {
   void announce(const Record& record, std::uint32_t rate_kib = 0);
   void announce_all(const std::set<ObjectId>& ids, NodeRef to, std::uint64_t round, bool full);
   void resync(NodeRef peer);
+  void refresh_next_home();
+  void set_want_request(Record& record, std::uint64_t request);
   NodeRef home(const ObjectId& id) const;
 
   // --- home.cc
@@ -217,7 +219,9 @@ class Agent::Impl final : private Directory::Host {
   std::map<NodeId, Time> unreachable_;  // alive, but not directly: relay to them until then
   std::set<NodeRef> introduced_;        // know who we are
   std::map<NodeId, std::optional<Timers::Handle>> resyncs_;
-  std::set<NodeId> shaky_homes_;  // connections to them broke: small objects from them are confirmed
+  std::optional<Timers::Handle> refresh_timer_;
+  NodeId refreshed_last_;
+  std::set<std::uint64_t> open_wants_;  // numbers of the wants that are not answered
   std::uint64_t rate_estimate_;   // bytes/s that a sender is taken to have, from what fetches achieved
 
   std::uint64_t next_request_ = 1;

@@ -164,8 +164,7 @@ void Agent::Impl::send_claim(Record& record) {
   put.sealed_sent = put.sealing;
   put.asked.insert(record.home);
   const bool small = put.sealing && copy.extent.size <= limits_.inline_bytes && record.home.id != self().id;
-  if (record.home.id != self().id)
-    timers_.set(put.retry, now_ + limits_.request_retry, {Timer::Kind::kClaim, record.id, 0, 0});
+  timers_.set(put.retry, now_ + limits_.request_retry, {Timer::Kind::kClaim, record.id, 0, 0});
   send(record.home, PutRequest{put.request, record.id, copy.version, copy.extent.size, copy.meta, put.sealing},
        small ? effect::Payload::kExtent : effect::Payload::kNone, copy.extent);
 }

@@ -20,6 +20,7 @@ struct Timer {
     kDelete,           // key: send the delete again
     kRoom,             // try again to make room
     kResync,           // node: announce everything again
+    kRefresh,          // tell the next home everything, as a matter of routine
   };
   Kind kind = Kind::kRoom;
   ObjectId id;

@@ -165,8 +165,8 @@ void Directory::note_interest(const ObjectId& id, const Entry& entry, NodeId nod
   if (it->second.empty()) by_node_.erase(it);
 }
 
-void Directory::hold(const ObjectId& id, Entry& entry, NodeRef node, CopyState state, bool primary) {
-  entry.holders[node.id] = Holder{node, state, primary, false};
+void Directory::hold(const ObjectId& id, Entry& entry, NodeRef node, CopyState state, bool primary, std::uint64_t request) {
+  entry.holders[node.id] = Holder{node, state, primary, false, request};
   by_node_[node.id].insert(id);
 }
 
@@ -365,7 +365,7 @@ bool Directory::serve_one(Time now, const ObjectId& id, Entry& entry, const Wait
     return entry.committed;
   }
   if (!entry.committed || !host_.can_inline(id, entry.version)) return assign(now, id, entry, waiter, out);
-  hold(id, entry, waiter.ref, CopyState::kComplete, false);
+  hold(id, entry, waiter.ref, CopyState::kComplete, false, want.request);
   if (entry.plan) entry.plan->add_root(now, waiter.ref.id);
   out.sends.push_back({waiter.ref, InlineObject{want.request, id, entry.version, entry.meta}, true});
   return true;
@@ -388,7 +388,7 @@ bool Directory::assign(Time now, const ObjectId& id, Entry& entry, const Waiter&
   if (std::ranges::all_of(parents, &NodeId::is_nil)) return false;
   Assign answer{waiter.want.request, id, entry.version, entry.size, entry.meta, entry.committed, entry.slices, {}};
   for (NodeId parent : parents) answer.parents.push_back(parent.is_nil() ? NodeRef{} : entry.holders.at(parent).ref);
-  hold(id, entry, waiter.ref, CopyState::kGrowing, false);
+  hold(id, entry, waiter.ref, CopyState::kGrowing, false, waiter.want.request);
   out.sends.push_back({waiter.ref, std::move(answer)});
   return true;
 }
@@ -400,6 +400,8 @@ void Directory::on_announce(Time now, NodeRef from, const Announce& announce, Ou
   if (announce.full_begin) {
     const auto held = by_node_.find(from.id);
     unconfirmed_[from.id] = held == by_node_.end() ? std::set<ObjectId>{} : held->second;
+    // What it still wants, it asks again.
+    std::erase_if(parked_, [&](const auto& item) { return item.second.from == from; });
   }
   const auto unconfirmed = unconfirmed_.find(from.id);
   for (const Tombstone& stone : announce.tombstones) take_tombstone(now, stone, out);
@@ -407,7 +409,7 @@ void Directory::on_announce(Time now, NodeRef from, const Announce& announce, Ou
     if (unconfirmed != unconfirmed_.end()) unconfirmed->second.erase(fact.id);
     take_fact(now, from, fact, out);
   }
-  if (announce.full_end && unconfirmed != unconfirmed_.end()) withdraw_unconfirmed(now, from, out);
+  if (announce.full_end && unconfirmed != unconfirmed_.end()) withdraw_unconfirmed(now, from, announce.open_requests, out);
   if (announce.rate_kib != 0 && announce.facts.size() == 1) {
     const auto it = entries_.find(announce.facts.front().id);
     if (it != entries_.end() && it->second.plan)
@@ -416,12 +418,13 @@ void Directory::on_announce(Time now, NodeRef from, const Announce& announce, Ou
 }
 
 // What a node holds by our books and not by its own: our news of it were lost.
-void Directory::withdraw_unconfirmed(Time now, NodeRef from, Output& out) {
+void Directory::withdraw_unconfirmed(Time now, NodeRef from, std::uint64_t open_requests, Output& out) {
   const std::set<ObjectId> ids = std::move(unconfirmed_.at(from.id));
   unconfirmed_.erase(from.id);
   for (const ObjectId& id : ids) {
     const auto it = entries_.find(id);
     if (it == entries_.end() || !it->second.holders.contains(from.id)) continue;
+    if (it->second.holders.at(from.id).request >= open_requests) continue;
     COVERAGE_MARK(phantom_holder_withdrawn);
     unhold(id, it->second, from.id);
     resolve(now, id, it->second, out);

@@ -122,9 +122,9 @@ class Directory {
 
   void take_fact(Time now, NodeRef from, const Fact& fact, Output& out);
   bool take_version(const ObjectId& id, Entry& entry, NodeRef from, const Fact& fact, Output& out);
-  void withdraw_unconfirmed(Time now, NodeRef from, Output& out);
+  void withdraw_unconfirmed(Time now, NodeRef from, std::uint64_t open_requests, Output& out);
   void take_tombstone(Time now, const Tombstone& stone, Output& out);
-  void hold(const ObjectId& id, Entry& entry, NodeRef node, CopyState state, bool primary);
+  void hold(const ObjectId& id, Entry& entry, NodeRef node, CopyState state, bool primary, std::uint64_t request = 0);
   void unhold(const ObjectId& id, Entry& entry, NodeId node);
   void resolve(Time now, const ObjectId& id, Entry& entry, Output& out);
   void ensure_primary(const ObjectId& id, Entry& entry, Output& out);
