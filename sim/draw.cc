@@ -91,7 +91,7 @@ RunPlan draw_plan(std::uint64_t seed, std::optional<std::uint32_t> nodes) {
   plan.beat = Duration::from_seconds(log_uniform(random, 0.02, 0.5));
   plan.tight = random.chance(0.25);
   plan.max_size = one_of<std::uint64_t>(random, {300, 2000, 6000, 16000});
-  plan.capacity = plan.tight ? round_up(plan.max_size, 4096) * random.between(2, 6) : 384 * kKiB;
+  plan.capacity = plan.tight ? std::max(round_up(plan.max_size, 4096) * random.between(3, 8), 48 * kKiB) : 384 * kKiB;
   draw_paces(plan, random);
   draw_bounds(plan, random);
   draw_network(plan, random);

@@ -244,7 +244,7 @@ void Judge::transfer_began(const Bulk::Transfer& began) {
   CopyKey copy = began.parent_copy->key;
   for (std::size_t hops = 0; hops <= world_.size(); ++hops) {
     const TransferIndex above = bulk.filling(node, copy, began.request.slice);
-    if (above == kNoTransfer) return;
+    if (above == kNoTransfer || !(bulk.transfer(above).parent == world_.process(bulk.transfer(above).parent.node))) return;
     node = bulk.transfer(above).parent.node;
     copy = bulk.transfer(above).parent_copy->key;
     if (node == began.child.node && copy == began.child_copy->key) break;

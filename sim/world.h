@@ -90,6 +90,7 @@ class World final : private NetworkSink, private BulkSink {
   void heal();
   void break_connections(NodeIndex a, NodeIndex b);
   void set_rate(NodeIndex node, double bytes_per_second);
+  ProcessId process(NodeIndex node) const { return {node, hosts_[node].start}; }
 
   bool running(NodeIndex node) const { return hosts_[node].running; }
   bool paused(NodeIndex node) const { return hosts_[node].paused; }

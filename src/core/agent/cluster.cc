@@ -182,7 +182,7 @@ void Agent::Impl::announce_all(const std::set<ObjectId>& ids, NodeRef to, std::u
   Announce batch;
   batch.round = round;
   batch.full_begin = full;
-  batch.open_requests = open_wants_.empty() ? next_request_ : *open_wants_.begin();
+  batch.open_requests = open_requests_.empty() ? next_request_ : *open_requests_.begin();
   std::uint32_t count = 0;
   const auto flush_if = [&](bool enough) {
     if (!enough) return;

@@ -126,9 +126,9 @@ void Agent::Impl::ensure_fetch(Record& record) {
 }
 
 void Agent::Impl::set_want_request(Record& record, std::uint64_t request) {
-  open_wants_.erase(record.want_request);
+  open_requests_.erase(record.want_request);
   record.want_request = request;
-  if (request != 0) open_wants_.insert(request);
+  if (request != 0) open_requests_.insert(request);
 }
 
 void Agent::Impl::send_want(Record& record) {

@@ -221,7 +221,7 @@ class Agent::Impl final : private Directory::Host {
   std::map<NodeId, std::optional<Timers::Handle>> resyncs_;
   std::optional<Timers::Handle> refresh_timer_;
   NodeId refreshed_last_;
-  std::set<std::uint64_t> open_wants_;  // numbers of the wants that are not answered
+  std::set<std::uint64_t> open_requests_;  // numbers of the wants and puts that are not answered
   std::uint64_t rate_estimate_;   // bytes/s that a sender is taken to have, from what fetches achieved
 
   std::uint64_t next_request_ = 1;

@@ -161,6 +161,10 @@ void Agent::Impl::send_claim(Record& record) {
   PutState& put = *record.put;
   const Copy& copy = *table_.find(put.copy);
   put.request = next_request_++;
+  if (put.first_request == 0) {
+    put.first_request = put.request;
+    open_requests_.insert(put.request);
+  }
   put.sealed_sent = put.sealing;
   put.asked.insert(record.home);
   const bool small = put.sealing && copy.extent.size <= limits_.inline_bytes && record.home.id != self().id;
@@ -189,6 +193,7 @@ void Agent::Impl::commit_put(Record& record) {
   if (copy.open && !copy.closing) emit(effect::SealCopy{copy.key});
   const PutState put = *record.put;
   timers_.cancel(record.put->deadline);
+  open_requests_.erase(put.first_request);
   record.put.reset();
   if (put.client_request != 0 && clients_.contains(put.client))
     reply(put.client, put.client_request, client::PutDone{record.id});
@@ -202,6 +207,7 @@ void Agent::Impl::fail_put(Record& record, Code code, const std::string& why) {
   const PutState put = *record.put;
   timers_.cancel(record.put->deadline);
   timers_.cancel(record.put->retry);
+  open_requests_.erase(put.first_request);
   record.put.reset();
   for (const NodeRef& home : put.asked)
     if (home != record.home) send(home, Withdraw{record.id, table_.find(put.copy)->version});
@@ -222,6 +228,7 @@ void Agent::Impl::give_up_put(Record& record) {
   const Version version = table_.find(record.put->copy)->version;
   timers_.cancel(record.put->deadline);
   timers_.cancel(record.put->retry);
+  open_requests_.erase(record.put->first_request);
   const std::set<NodeRef> asked = std::move(record.put->asked);
   record.put.reset();
   for (const NodeRef& home : asked) send(home, Withdraw{id, version});

@@ -28,7 +28,8 @@ struct GetRequest {
 
 struct PutState {
   CopyKey copy = 0;
-  std::uint64_t request = 0;   // of the last PutRequest
+  std::uint64_t first_request = 0;  // of the first PutRequest
+  std::uint64_t request = 0;        // of the last one
   std::set<NodeRef> asked;     // homes that it was sent to: they are told if it is given up
   bool sealed_sent = false;    // that request said "sealed"
   bool claimed = false;        // the home has accepted the id

@@ -114,6 +114,7 @@ std::optional<NodeId> BroadcastPlan::choose(Time now, const Receiver& receiver) 
     }
   }
   if (!best) {
+    list(receiver.node, self);
     if (!self.root && self.children == 0 && receiver.have_bytes == 0) holders_.erase(receiver.node);
     return best;
   }

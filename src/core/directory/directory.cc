@@ -281,7 +281,7 @@ bool Directory::on_put(Time now, NodeRef from, const PutRequest& request, Output
     entry.meta = request.meta;
   }
   entry.committed = entry.committed || request.sealed;
-  hold(request.id, entry, from, request.sealed ? CopyState::kComplete : CopyState::kWriting, true);
+  hold(request.id, entry, from, request.sealed ? CopyState::kComplete : CopyState::kWriting, true, request.request);
   if (entry.plan) entry.plan->add_root(now, from.id);
   resolve(now, request.id, entry, out);
   reply(Code::kOk);
@@ -364,6 +364,9 @@ bool Directory::serve_one(Time now, const ObjectId& id, Entry& entry, const Wait
     if (entry.committed) out.sends.push_back({waiter.ref, Found{want.request, id, entry.version, entry.size}});
     return entry.committed;
   }
+  // A want that was overtaken by the node's own put: it has what it asked for.
+  const auto holder = entry.holders.find(waiter.ref.id);
+  if (holder != entry.holders.end() && holder->second.state != CopyState::kGrowing) return true;
   if (!entry.committed || !host_.can_inline(id, entry.version)) return assign(now, id, entry, waiter, out);
   hold(id, entry, waiter.ref, CopyState::kComplete, false, want.request);
   if (entry.plan) entry.plan->add_root(now, waiter.ref.id);

@@ -13,7 +13,7 @@ struct DirectoryHolder {
   CopyState state = CopyState::kGrowing;
   bool primary = false;
   bool told_to_reset = false;  // its answer is awaited
-  std::uint64_t request = 0;   // of the want whose answer made it a holder; 0 = its own word did
+  std::uint64_t request = 0;   // of the want or put that made it a holder; 0 = an announcement did
 };
 
 struct DirectorySummary {
