@@ -11,7 +11,7 @@ namespace hoplite::sim {
 namespace {
 
 // Toy agents: every pull is accepted from copy 1 unless a test says otherwise, and all events are written down.
-class BulkTest : public ::testing::Test, protected BulkSink {
+class BulkTest : public ::testing::Test, public BulkSink {
  protected:
   static constexpr std::uint64_t kArena = 1 << 20;
 
@@ -35,7 +35,11 @@ class BulkTest : public ::testing::Test, protected BulkSink {
   }
   TransferId pull(NodeIndex child, NodeIndex parent, std::uint64_t size, std::uint32_t slices = 1, std::uint32_t slice = 0) {
     if (!bulk_->copies(child).contains(1)) bulk_->open_copy(child, {1, {0, size}, slices, false});
-    PullRequest request{.transfer = next_++, .version = 5, .slice = slice, .slices = slices};
+    PullRequest request;
+    request.transfer = next_++;
+    request.version = 5;
+    request.slice = slice;
+    request.slices = slices;
     request.offset = bulk_->watermark(child, 1, slice);
     bulk_->start_pull(child, {hosts_[parent].ref, hosts_[parent].address, 1, request});
     return request.transfer;

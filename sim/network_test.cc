@@ -15,7 +15,7 @@ struct Heard {
   Time when;
 };
 
-class NetworkTest : public ::testing::Test, protected NetworkSink {
+class NetworkTest : public ::testing::Test, public NetworkSink {
  protected:
   NetworkTest() : hosts_(random_), network_(queue_, hosts_, random_, *this) {}
 
@@ -162,8 +162,7 @@ TEST_F(NetworkTest, ABrokenConnectionLosesATailAndTellsBothSides) {
     EventQueue queue;
     Random random(seed);
     Hosts hosts(random);
-    NetworkTest* self = this;
-    self->heard_.clear();
+    heard_.clear();
     Network network(queue, hosts, random, *this);
     for (NodeIndex node = 0; node < 2; ++node) {
       hosts.add({"host" + std::to_string(node), 1}, {});

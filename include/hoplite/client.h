@@ -123,6 +123,8 @@ class Follower {
   Result<Progress> next(Timeout timeout = {});
   // After kComplete.
   View view() const;
+  // The read is over: it is complete, or has failed for good.
+  bool ended() const;
 
   struct State;  // internal
   explicit Follower(std::shared_ptr<State> state);
@@ -178,6 +180,7 @@ class Client {
   Result<std::uint64_t> get_into(ObjectId id, std::span<std::byte> out, const GetOptions& options = {});
   Result<Follower> follow(ObjectId id, const GetOptions& options = {});
   // Which of `ids` are ready: `count` of them, or as many as are ready when the time is over. Never an error for time.
+  // At most 4,000 ids in one call.
   Result<std::vector<ObjectId>> wait(std::span<const ObjectId> ids, std::size_t count, Timeout timeout = {});
   // Frees every copy everywhere; false if nobody knew the object. Views that are held stay valid.
   Result<bool> remove(ObjectId id, Timeout timeout = {});

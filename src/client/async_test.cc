@@ -70,6 +70,21 @@ TEST(Async, ADroppedFutureGivesItsViewBack) {
   EXPECT_EQ(daemon.await<Cancel>(1).size(), 1U);
 }
 
+TEST(Async, ManyViewsAreGivenBackInMessagesThatTheDaemonTakes) {
+  FakeDaemon daemon;
+  auto client = daemon.connect();
+  const ObjectId id = *client.put(as_bytes("x"));
+  constexpr std::size_t kViews = 9000;
+  {
+    std::vector<Future<hoplite::View>> gets;
+    for (std::size_t i = 0; i < kViews; ++i) gets.push_back(client.get_async(id));
+    std::vector<hoplite::View> views;
+    for (auto& get : gets) views.push_back(*get.get());
+  }
+  EXPECT_EQ(daemon.await_releases(kViews).begin()->second, static_cast<int>(kViews));
+  for (const auto& [request, release] : daemon.await<Release>(1)) EXPECT_LE(release.copies.size(), 4000U);
+}
+
 TEST(Async, ADroppedPutIsStillAPut) {
   FakeDaemon daemon;
   auto client = daemon.connect();

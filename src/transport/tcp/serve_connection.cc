@@ -247,15 +247,12 @@ void ServeConnection::begin_frame() {
   frame_.payload_bytes = header.length;
   serve.next += header.length;
   frame_.last_of_slice = serve.next == serve.end;
-  scheduler_.taken(header.length);
   scheduler_.set_ready(turn->stream, serve.next < serve.copy->watermark(serve.slice));
 }
 
 // Nothing of it was sent: whose turn it is will be decided again.
 void ServeConnection::take_back_frame() {
-  Serve& serve = serves_.at(frame_.transfer);
-  serve.next -= frame_.payload_bytes;
-  scheduler_.passed_on(frame_.payload_bytes);
+  serves_.at(frame_.transfer).next -= frame_.payload_bytes;
   scheduler_.set_ready(frame_.transfer, true);
   frame_ = Frame{};
 }
@@ -326,6 +323,7 @@ void ServeConnection::account(std::uint64_t sent) {
   if (!frame_.active || sent == 0) return;
   const std::uint64_t header_left = FrameHeader::kSize - std::min<std::uint64_t>(frame_.sent, FrameHeader::kSize);
   const std::uint64_t payload = sent - std::min(sent, header_left);
+  if (!frame_.begun()) scheduler_.taken(frame_.transfer, frame_.payload_bytes);
   frame_.sent += sent;
   scheduler_.passed_on(payload);
   context_.counters.bulk_bytes_out.fetch_add(payload, std::memory_order_relaxed);

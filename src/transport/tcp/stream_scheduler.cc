@@ -34,15 +34,20 @@ bool StreamScheduler::is_ready(Stream stream) const {
   return it != streams_.end() && it->second.ready;
 }
 
-std::optional<StreamScheduler::Turn> StreamScheduler::next() {
+std::optional<StreamScheduler::Turn> StreamScheduler::next() const {
   if (ready_.empty() || in_flight_ >= options_.max_in_flight) return std::nullopt;
-  const Stream stream = std::get<3>(*ready_.begin());
   const std::uint64_t turn_bytes = ready_.size() > 1 ? options_.shared_turn_bytes : options_.turn_bytes;
-  State& state = streams_.at(stream);
-  ready_.erase(ready_.begin());
+  return Turn{std::get<3>(*ready_.begin()), std::min(turn_bytes, options_.max_in_flight - in_flight_)};
+}
+
+void StreamScheduler::taken(Stream stream, std::uint64_t bytes) {
+  const auto it = streams_.find(stream);
+  CHECK(it != streams_.end(), stream);
+  State& state = it->second;
+  if (state.ready) ready_.erase(place_of(stream, state));
   state.last_turn = ++turns_;
-  ready_.insert(place_of(stream, state));
-  return Turn{stream, std::min(turn_bytes, options_.max_in_flight - in_flight_)};
+  if (state.ready) ready_.insert(place_of(stream, state));
+  in_flight_ += bytes;
 }
 
 void StreamScheduler::passed_on(std::uint64_t bytes) {

@@ -40,10 +40,10 @@ class StreamScheduler {
     Stream stream = 0;
     std::uint64_t max_bytes = 0;
   };
-  // The stream stays ready. nullopt if none is, or the in-flight limit is reached.
-  std::optional<Turn> next();
-
-  void taken(std::uint64_t bytes) { in_flight_ += bytes; }
+  // Whose turn it is, until somebody has taken one. nullopt if no stream is ready, or the in-flight limit is reached.
+  std::optional<Turn> next() const;
+  // `stream` makes use of its turn and goes to the end of the line; these bytes are in flight.
+  void taken(Stream stream, std::uint64_t bytes);
   void passed_on(std::uint64_t bytes);
 
  private:
@@ -61,7 +61,7 @@ class StreamScheduler {
   Options options_;
   std::unordered_map<Stream, State> streams_;
   std::set<Place> ready_;
-  std::uint64_t turns_ = 0;
+  std::uint64_t turns_ = 0;  // taken so far, and streams that came
   std::uint64_t in_flight_ = 0;
 };
 

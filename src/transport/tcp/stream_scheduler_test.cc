@@ -27,6 +27,7 @@ class StreamSchedulerTest : public testing::Test {
     for (int i = 0; i < count; ++i) {
       const auto turn = scheduler.next();
       if (!turn) break;
+      scheduler.taken(turn->stream, 0);
       out.push_back(turn->stream);
     }
     return out;
@@ -44,6 +45,14 @@ TEST_F(StreamSchedulerTest, NobodyReadyNobodysTurn) {
 TEST_F(StreamSchedulerTest, EqualsTakeTurns) {
   for (const std::uint64_t stream : {1, 2, 3}) add_ready(stream);
   EXPECT_THAT(turns(7), ElementsAre(1, 2, 3, 1, 2, 3, 1));
+}
+
+TEST_F(StreamSchedulerTest, ATurnThatIsNotTakenIsNotLost) {
+  add_ready(1);
+  add_ready(2);
+  EXPECT_EQ(scheduler.next()->stream, 1U);
+  EXPECT_EQ(scheduler.next()->stream, 1U);
+  EXPECT_THAT(turns(2), ElementsAre(1, 2));
 }
 
 TEST_F(StreamSchedulerTest, ANewcomerWaitsForOneRoundOnly) {
@@ -92,9 +101,9 @@ TEST_F(StreamSchedulerTest, InFlightBytesAreLimited) {
   scheduler = StreamScheduler(options(150));
   add_ready(1);
   EXPECT_EQ(scheduler.next()->max_bytes, 150U);
-  scheduler.taken(100);
+  scheduler.taken(1, 100);
   EXPECT_EQ(scheduler.next()->max_bytes, 50U);
-  scheduler.taken(50);
+  scheduler.taken(1, 50);
   EXPECT_FALSE(scheduler.next());
   scheduler.passed_on(120);
   EXPECT_EQ(scheduler.next()->max_bytes, 120U);
@@ -121,7 +130,9 @@ TEST_F(StreamSchedulerTest, FairUnderChurn) {
       if (!visitor) add_ready(99);
       visitor = !visitor;
     }
-    ++counts[scheduler.next()->stream];
+    const auto stream = scheduler.next()->stream;
+    scheduler.taken(stream, 0);
+    ++counts[stream];
   }
   for (std::uint64_t stream = 2; stream <= 5; ++stream) EXPECT_NEAR(counts[stream], counts[1], 1);
 }

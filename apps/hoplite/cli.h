@@ -1,0 +1,60 @@
+// What the subcommands share: which daemon, how to fail, how to read what people type.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "hoplite/client.h"
+#include "hoplite/error.h"
+
+namespace hoplite {
+
+// What main() returns.
+constexpr int kExitOk = 0;
+constexpr int kExitFailed = 1;
+constexpr int kExitUsage = 2;
+
+// Options that every subcommand understands.
+struct Common {
+  std::string socket;  // empty: $HOPLITE_SOCKET, else the default
+  bool json = false;
+};
+
+// A subcommand is registered with the app, and run by the function it leaves here.
+struct Cli {
+  CLI::App& app;
+  Common common;
+  std::function<int()> chosen;
+
+  // A subcommand with --socket and --json. `run` returns the exit code.
+  CLI::App& subcommand(const std::string& name, const std::string& help, std::function<int()> run);
+  // The same without the options that choose a daemon.
+  CLI::App& bare_subcommand(const std::string& name, const std::string& help, std::function<int()> run);
+};
+
+// One sentence on standard error; returns kExitFailed.
+int fail(const Error& error);
+int fail(const std::string& message);
+
+Result<Client> connect(const Common& common);
+
+// Adds an option for a time such as 5s; not given: no limit.
+void add_timeout(CLI::App& app, Timeout& timeout, const std::string& help);
+
+// The name under which an object was put with --id, or "".
+std::string name_of(const ObjectStatus& object);
+std::string metadata_for(const std::string& typed_id);
+
+// Registered by main().
+void add_start_stop(Cli& cli);
+void add_facts(Cli& cli);
+void add_objects(Cli& cli);
+void add_get(Cli& cli);
+void add_top(Cli& cli);
+void add_local(Cli& cli);
+void add_completion(Cli& cli);
+
+}  // namespace hoplite

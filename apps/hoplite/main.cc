@@ -1,0 +1,33 @@
+// hoplite: the command line. Each subcommand lives in a file of its own; this only wires them.
+#include <signal.h>
+
+#include "cli.h"
+
+int main(int argc, char** argv) {
+  // Writing to a pipe whose reader has gone is an error to report, not a death.
+  ::signal(SIGPIPE, SIG_IGN);
+  CLI::App app{"An object store whose transfers are collectives: put on one node, get on all others at the wire's speed.",
+               "hoplite"};
+  app.set_version_flag("--version", "hoplite " HOPLITE_VERSION);
+  app.require_subcommand(1);
+  app.fallthrough(false);
+
+  hoplite::Cli cli{app, {}, {}};
+  app.add_option("--socket", cli.common.socket, "the daemon's socket; without it $HOPLITE_SOCKET, else the default")
+      ->type_name("PATH");
+  app.add_flag("--json", cli.common.json, "print JSON");
+  hoplite::add_start_stop(cli);
+  hoplite::add_facts(cli);
+  hoplite::add_objects(cli);
+  hoplite::add_get(cli);
+  hoplite::add_top(cli);
+  hoplite::add_local(cli);
+  hoplite::add_completion(cli);
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? hoplite::kExitOk : hoplite::kExitUsage;
+  }
+  return cli.chosen ? cli.chosen() : hoplite::kExitUsage;
+}

@@ -1,0 +1,183 @@
+// hoplite put, hoplite wait, hoplite rm.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+
+#include "base/bytes.h"
+#include "base/unique_fd.h"
+#include "cli.h"
+#include "common/json.h"
+#include "common/terminal.h"
+
+namespace hoplite {
+namespace {
+
+constexpr std::size_t kReadStep = 4 * kMiB;  // how often readers elsewhere hear of a file's progress
+
+struct PutArguments {
+  std::string file;
+  std::string id;
+  Timeout timeout;
+};
+
+Error read_error(const std::string& file) { return {Code::kInvalidArgument, "cannot read " + file + ": " + std::strerror(errno)}; }
+
+// Reads up to to.size() bytes; fewer only at the end of the input.
+Result<std::size_t> read_some(int fd, ByteSpan to, const std::string& file) {
+  std::size_t done = 0;
+  while (done < to.size()) {
+    const ssize_t n = ::read(fd, to.data() + done, to.size() - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return read_error(file);
+    if (n == 0) break;
+    done += static_cast<std::size_t>(n);
+  }
+  return done;
+}
+
+// Straight from the file into the store; others may already fetch what has been read.
+Result<ObjectId> put_file(Client& client, int fd, std::uint64_t size, const PutArguments& arguments, const PutOptions& options) {
+  auto writer = client.create(size, options);
+  if (!writer) return writer.error();
+  const ByteSpan buffer = writer->buffer();
+  ProgressLine progress("put");
+  for (std::size_t at = 0; at < buffer.size();) {
+    const ByteSpan step = buffer.subspan(at, std::min(kReadStep, buffer.size() - at));
+    const auto read = read_some(fd, step, arguments.file);
+    if (!read) return read.error();
+    if (*read < step.size()) return Error{Code::kInvalidArgument, arguments.file + " became shorter while it was read"};
+    at += *read;
+    writer->advance(at);
+    progress.update(at, size);
+  }
+  return writer->seal(options.timeout);
+}
+
+// Input of unknown size has to be read to its end before there can be an object.
+Result<ObjectId> put_stream(Client& client, int fd, const PutArguments& arguments, const PutOptions& options) {
+  std::vector<std::byte> bytes;
+  while (true) {
+    const std::size_t before = bytes.size();
+    bytes.resize(before + std::max(kReadStep, before));
+    const auto read = read_some(fd, ByteSpan(bytes).subspan(before), arguments.file);
+    if (!read) return read.error();
+    const bool end = before + *read < bytes.size();
+    bytes.resize(before + *read);
+    if (end) return client.put(bytes, options);
+  }
+}
+
+Result<ObjectId> put(Client& client, const PutArguments& arguments) {
+  PutOptions options;
+  if (!arguments.id.empty()) options.id = ObjectId::from_text(arguments.id);
+  options.metadata = metadata_for(arguments.id);
+  options.timeout = arguments.timeout;
+  if (arguments.file == "-") return put_stream(client, STDIN_FILENO, arguments, options);
+  const UniqueFd file(::open(arguments.file.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat status {};
+  if (!file || ::fstat(file.get(), &status) != 0) return read_error(arguments.file);
+  if (S_ISREG(status.st_mode) && status.st_size > 0)
+    return put_file(client, file.get(), static_cast<std::uint64_t>(status.st_size), arguments, options);
+  return put_stream(client, file.get(), arguments, options);
+}
+
+int run_put(const Common& common, const PutArguments& arguments) {
+  auto client = connect(common);
+  if (!client) return fail(client.error());
+  const auto id = put(*client, arguments);
+  if (!id) return fail(id.error());
+  if (common.json)
+    std::printf("%s\n", JsonObject().add("id", id->to_string()).text().c_str());
+  else
+    std::printf("%s\n", id->to_string().c_str());
+  return kExitOk;
+}
+
+// --- wait
+
+struct WaitArguments {
+  std::vector<std::string> ids;
+  std::size_t count = 0;
+  Timeout timeout;
+};
+
+int run_wait(const Common& common, const WaitArguments& arguments) {
+  auto client = connect(common);
+  if (!client) return fail(client.error());
+  std::vector<ObjectId> ids;
+  for (const std::string& text : arguments.ids) ids.push_back(ObjectId::from_text(text));
+  const std::size_t count = arguments.count == 0 ? ids.size() : arguments.count;
+  const auto ready = client->wait(ids, count, arguments.timeout);
+  if (!ready) return fail(ready.error());
+  JsonList list;
+  std::string missing;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    if (std::find(ready->begin(), ready->end(), ids[i]) == ready->end()) {
+      missing += (missing.empty() ? "" : ", ") + arguments.ids[i];
+      continue;
+    }
+    list.raw(json_string(ids[i].to_string()));
+    if (!common.json) std::printf("%s\n", arguments.ids[i].c_str());
+  }
+  if (common.json) std::printf("%s\n", JsonObject().raw("ready", list.text()).text().c_str());
+  if (ready->size() >= count) return kExitOk;
+  return fail("timed out: " + std::to_string(ready->size()) + " of " + std::to_string(count) +
+              " objects are ready; nobody has put " + missing);
+}
+
+// --- rm
+
+int run_remove(const Common& common, const std::vector<std::string>& ids, const Timeout& timeout) {
+  auto client = connect(common);
+  if (!client) return fail(client.error());
+  JsonList removed;
+  int exit_code = kExitOk;
+  for (const std::string& text : ids) {
+    const ObjectId id = ObjectId::from_text(text);
+    const auto existed = client->remove(id, timeout);
+    if (!existed) {
+      exit_code = fail(existed.error());
+    } else if (!*existed) {
+      exit_code = fail("no object " + text);
+    } else if (common.json) {
+      removed.raw(json_string(id.to_string()));
+    } else {
+      std::printf("removed %s\n", text.c_str());
+    }
+  }
+  if (common.json) std::printf("%s\n", JsonObject().raw("removed", removed.text()).text().c_str());
+  return exit_code;
+}
+
+}  // namespace
+
+void add_objects(Cli& cli) {
+  auto put_arguments = std::make_shared<PutArguments>();
+  CLI::App& put_app = cli.subcommand("put", "store a file, and print its id",
+                                     [&cli, put_arguments] { return run_put(cli.common, *put_arguments); });
+  put_app.add_option("file", put_arguments->file, "what to store; - is standard input")->required()->type_name("FILE|-");
+  put_app.add_option("--id", put_arguments->id, "under this name, or this id of 32 hexadecimal digits")->type_name("NAME");
+  add_timeout(put_app, put_arguments->timeout, "how long to wait for room, as 5s [no limit]");
+
+  auto wait_arguments = std::make_shared<WaitArguments>();
+  CLI::App& wait_app = cli.subcommand("wait", "wait until objects exist, and print those that do",
+                                      [&cli, wait_arguments] { return run_wait(cli.common, *wait_arguments); });
+  wait_app.add_option("ids", wait_arguments->ids, "names or ids")->required()->type_name("ID");
+  wait_app.add_option("--count", wait_arguments->count, "how many of them are enough [all]")->type_name("N");
+  add_timeout(wait_app, wait_arguments->timeout, "how long to wait, as 5s [no limit]");
+
+  auto ids = std::make_shared<std::vector<std::string>>();
+  auto timeout = std::make_shared<Timeout>();
+  CLI::App& remove_app = cli.subcommand("rm", "delete objects everywhere",
+                                        [&cli, ids, timeout] { return run_remove(cli.common, *ids, *timeout); });
+  remove_app.add_option("ids", *ids, "names or ids")->required()->type_name("ID");
+  add_timeout(remove_app, *timeout, "how long to wait for the answer, as 5s [no limit]");
+}
+
+}  // namespace hoplite

@@ -1,0 +1,141 @@
+#include "render.h"
+
+#include "base/bytes.h"
+#include "base/time.h"
+#include "cli.h"
+#include "common/json.h"
+#include "common/terminal.h"
+
+namespace hoplite {
+namespace {
+
+using Align = Table::Align;
+
+constexpr std::size_t kNameColumns = 32;
+
+Duration to_duration(std::chrono::nanoseconds time) { return {time.count()}; }
+
+std::string line(const std::string& key, const std::string& value) {
+  return key + std::string(12 - std::min<std::size_t>(key.size(), 11), ' ') + value + "\n";
+}
+
+std::string percent(std::uint64_t part, std::uint64_t whole) {
+  return whole == 0 ? "0 %" : std::to_string(static_cast<std::uint64_t>(static_cast<double>(part) * 100 / static_cast<double>(whole))) + " %";
+}
+
+std::string held_text(const ObjectStatus& object) {
+  if (object.phase == CopyPhase::kKnown) return "";
+  return object.primary ? "primary" : "copy";
+}
+
+}  // namespace
+
+std::string printable(const std::string& text, std::size_t limit) {
+  std::string out;
+  for (const char c : text.substr(0, limit)) out += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
+  if (text.size() > limit) out += "...";
+  return out;
+}
+
+std::string phase_text(const ObjectStatus& object) {
+  const std::string name = copy_phase_name(object.phase);
+  if (object.phase != CopyPhase::kFetching && object.phase != CopyPhase::kWriting) return name;
+  return name + " " + percent(object.bytes, object.size);
+}
+
+std::string status_text(const StoreStatus& s) {
+  std::string text;
+  text += line("node", s.node + " (incarnation " + std::to_string(s.incarnation) + ")");
+  text += line("address", s.address);
+  text += line("pid", std::to_string(s.pid));
+  text += line("version", s.software);
+  text += line("up", format_duration(to_duration(s.uptime)));
+  text += line("memory", format_size(s.used_bytes) + " of " + format_size(s.capacity_bytes) + " used (" +
+                             percent(s.used_bytes, s.capacity_bytes) + "), " + format_size(s.pinned_bytes) + " pinned");
+  text += line("objects", std::to_string(s.objects) + " complete, " + std::to_string(s.growing) + " growing");
+  text += line("directory", std::to_string(s.directory_entries) + " entries");
+  text += line("clients", std::to_string(s.clients) + ", " + std::to_string(s.waiting) + " requests waiting");
+  text += line("members", std::to_string(s.members));
+  text += line("received", format_size(s.bytes_in));
+  text += line("sent", format_size(s.bytes_out) +
+                           (s.max_rate == 0 ? "" : " (limit " + format_rate(static_cast<double>(s.max_rate)) + ")"));
+  return text;
+}
+
+std::string status_json(const StoreStatus& s) {
+  return JsonObject()
+      .add("node", s.node)
+      .add("incarnation", s.incarnation)
+      .add("address", s.address)
+      .add("pid", s.pid)
+      .add("version", s.software)
+      .add("uptime_ms", s.uptime.count())
+      .add("capacity_bytes", s.capacity_bytes)
+      .add("used_bytes", s.used_bytes)
+      .add("pinned_bytes", s.pinned_bytes)
+      .add("objects", s.objects)
+      .add("growing", s.growing)
+      .add("directory_entries", s.directory_entries)
+      .add("clients", s.clients)
+      .add("waiting", s.waiting)
+      .add("members", s.members)
+      .add("bytes_in", s.bytes_in)
+      .add("bytes_out", s.bytes_out)
+      .add("max_rate", s.max_rate)
+      .text();
+}
+
+std::string nodes_text(const std::vector<NodeStatus>& nodes) {
+  Table table({{"NODE", Align::kLeft}, {"ADDRESS", Align::kLeft}, {"STATE", Align::kLeft}, {"RTT", Align::kRight},
+               {"RATE", Align::kRight}});
+  for (const NodeStatus& node : nodes)
+    table.add({node.node, node.address, std::string(node.alive ? "alive" : "dead") + (node.self ? ", this one" : ""),
+               node.rtt.count() == 0 ? "" : format_duration(to_duration(node.rtt)),
+               node.rate == 0 ? "" : format_rate(static_cast<double>(node.rate))});
+  return table.text();
+}
+
+std::string nodes_json(const std::vector<NodeStatus>& nodes) {
+  JsonList list;
+  for (const NodeStatus& node : nodes)
+    list.raw(JsonObject()
+                 .add("node", node.node)
+                 .add("incarnation", node.incarnation)
+                 .add("address", node.address)
+                 .add("alive", node.alive)
+                 .add("self", node.self)
+                 .add("rtt_us", node.rtt.count())
+                 .add("rate", node.rate)
+                 .text());
+  return list.text();
+}
+
+std::string objects_text(const ObjectList& list) {
+  Table table({{"ID", Align::kLeft}, {"NAME", Align::kLeft}, {"SIZE", Align::kRight}, {"STATE", Align::kLeft},
+               {"HELD AS", Align::kLeft}, {"VIEWS", Align::kRight}, {"SENDING TO", Align::kRight}});
+  for (const ObjectStatus& object : list)
+    table.add({object.id.to_string(), printable(name_of(object), kNameColumns), format_size(object.size),
+               phase_text(object), held_text(object), std::to_string(object.views), std::to_string(object.receivers)});
+  return table.text() + (list.truncated ? "... and more\n" : "");
+}
+
+std::string objects_json(const ObjectList& list) {
+  JsonList objects;
+  for (const ObjectStatus& object : list)
+    objects.raw(JsonObject()
+                    .add("id", object.id.to_string())
+                    .add("name", name_of(object))
+                    .add("size", object.size)
+                    .add("bytes", object.bytes)
+                    .add("state", copy_phase_name(object.phase))
+                    .add("primary", object.primary)
+                    .add("views", object.views)
+                    .add("receivers", object.receivers)
+                    .add("parent", object.parent)
+                    .add("home", object.home)
+                    .add("metadata", object.metadata)
+                    .text());
+  return JsonObject().raw("objects", objects.text()).add("truncated", list.truncated).text();
+}
+
+}  // namespace hoplite

@@ -1,0 +1,137 @@
+// hoplite start, hoplite stop.
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+
+#include "base/paths.h"
+#include "base/unique_fd.h"
+#include "cli.h"
+#include "common/daemon_process.h"
+#include "common/json.h"
+#include "daemon_options.h"
+
+namespace hoplite {
+namespace {
+
+constexpr auto kDefaultStopTimeout = std::chrono::seconds(15);
+
+std::string from_environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
+
+// Fills in what people leave to us, as the daemon will see it.
+Result<void> complete(DaemonOptions& options) {
+  DaemonOptions with_config = options;
+  if (!options.config.empty())
+    if (auto loaded = load_config(options.config, with_config); !loaded) return loaded;
+  if (with_config.socket.empty()) {
+    options.socket = from_environment("HOPLITE_SOCKET");
+    with_config.socket = options.socket;
+  }
+  if (options.foreground || !with_config.log_file.empty()) {
+    options.log_file = with_config.log_file;
+    return {};
+  }
+  options.log_file = hoplite::socket_path(with_config) + ".log";
+  // The log is opened before the daemon makes the socket's folder.
+  const auto folder = std::filesystem::path(options.log_file).parent_path();
+  if (!folder.empty()) ::mkdir(folder.c_str(), 0700);
+  return {};
+}
+
+int start(const Common& common, DaemonOptions& options) {
+  if (auto completed = complete(options); !completed) return fail(completed.error());
+  if (options.foreground) return fail(exec_daemon(to_arguments(options)));
+  const auto daemon =
+      spawn_daemon({.arguments = to_arguments(options), .output_file = options.log_file, .detached = true});
+  if (!daemon) return fail(daemon.error());
+  if (common.json) {
+    const auto text = JsonObject()
+                          .add("socket", daemon->socket)
+                          .add("pid", daemon->pid)
+                          .add("address", daemon->address)
+                          .add("log", options.log_file)
+                          .text();
+    std::printf("%s\n", text.c_str());
+  } else {
+    std::printf("socket   %s\npid      %d\naddress  %s\nlog      %s\n", daemon->socket.c_str(), daemon->pid,
+                daemon->address.c_str(), options.log_file.c_str());
+  }
+  return kExitOk;
+}
+
+// --- stop
+
+std::string chosen_socket(const Common& common) {
+  if (!common.socket.empty()) return common.socket;
+  const std::string named = from_environment("HOPLITE_SOCKET");
+  return named.empty() ? default_socket_path() : named;
+}
+
+// Who listens at a socket. No handshake: a daemon that is stuck can be stopped, too.
+Result<pid_t> listener_of(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) return Error{Code::kInvalidArgument, "the socket path " + path + " is too long"};
+  std::memcpy(address.sun_path, path.data(), path.size());
+  const UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+    return Error{Code::kUnavailable, errno == ENOENT || errno == ECONNREFUSED
+                                         ? "no daemon at " + path
+                                         : "cannot connect to " + path + ": " + std::strerror(errno)};
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  if (::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || peer.pid <= 0)
+    return Error{Code::kUnavailable, "cannot tell which process listens at " + path};
+  return peer.pid;
+}
+
+int stop(const Common& common, const Timeout& timeout) {
+  const std::string path = chosen_socket(common);
+  const auto pid = listener_of(path);
+  if (!pid) return fail(pid.error());
+  const std::string who = "the daemon at " + path + " (pid " + std::to_string(*pid) + ")";
+  // The descriptor names this process even if the number is used again.
+  const UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, *pid, 0)));
+  if (!process) return fail("cannot watch " + who + ": " + std::strerror(errno));
+  if (::kill(*pid, SIGTERM) != 0) return fail("cannot stop " + who + ": " + std::strerror(errno));
+  const auto wait = std::chrono::duration_cast<std::chrono::milliseconds>(timeout.value_or(kDefaultStopTimeout));
+  pollfd ended{.fd = process.get(), .events = POLLIN, .revents = 0};
+  if (::poll(&ended, 1, static_cast<int>(wait.count())) <= 0)
+    return fail(who + " was asked to stop and has not within " + format_duration(Duration::ms(wait.count())) +
+                "; `kill -9 " + std::to_string(*pid) + "` ends it at once");
+  if (common.json)
+    std::printf("%s\n", JsonObject().add("socket", path).add("pid", *pid).text().c_str());
+  else
+    std::printf("stopped %s\n", who.c_str());
+  return kExitOk;
+}
+
+}  // namespace
+
+void add_start_stop(Cli& cli) {
+  auto options = std::make_shared<DaemonOptions>();
+  CLI::App& start_app = cli.bare_subcommand("start", "start a daemon in the background, and say where it is",
+                                            [&cli, options] { return start(cli.common, *options); });
+  add_daemon_options(start_app, *options);
+  start_app.add_flag("--json", cli.common.json, "print JSON");
+
+  auto timeout = std::make_shared<Timeout>();
+  CLI::App& stop_app = cli.subcommand("stop", "ask the daemon to end, and wait until it has",
+                                      [&cli, timeout] { return stop(cli.common, *timeout); });
+  add_timeout(stop_app, *timeout, "how long to wait for it [15s]");
+}
+
+}  // namespace hoplite

@@ -1,0 +1,80 @@
+// hoplited: one node of a Hoplite cluster. Stays in the foreground; `hoplite start` puts it in the background.
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <cstdio>
+
+#include <CLI/CLI.hpp>
+
+#include "daemon_options.h"
+#include "node/log.h"
+#include "node/node.h"
+#include "node/stop_signals.h"
+#include "node_options.h"
+#include "ready.h"
+
+namespace hoplite {
+namespace {
+
+// Every client and every peer takes descriptors; the usual soft limit of 1024 is for programs that use select().
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+void warn_about_token_file(const std::string& file, Log& log) {
+  struct stat info{};
+  if (file.empty() || ::stat(file.c_str(), &info) != 0 || (info.st_mode & 077) == 0) return;
+  log.warn("other users can read the token file " + file + ": chmod 600 it");
+}
+
+Status run(DaemonOptions& options, ReadyPipe& ready) {
+  if (!options.config.empty()) {
+    if (auto loaded = load_config(options.config, options); !loaded) return loaded;
+  }
+  auto level = parse_log_level(options.log_level);
+  if (!level) return level.error();
+  auto settings = node_options(options);
+  if (!settings) return settings.error();
+  auto log = Log::open(options.log_file, *level);
+  if (!log) return log.error();
+  warn_about_token_file(options.token_file, **log);
+
+  raise_descriptor_limit();
+  StopSignals signals;
+  auto node = Node::create(*settings, **log);
+  if (!node) {
+    (*log)->error(node.error().message);
+    return node.error();
+  }
+  signals.attach((*node)->loop(), [&] { (*node)->stop(); });
+  ready.ready(settings->socket, (*node)->address().to_string());
+  (*node)->run();
+  signals.detach();
+  (*log)->info("stopped");
+  return {};
+}
+
+}  // namespace
+}  // namespace hoplite
+
+int main(int argc, char** argv) {
+  CLI::App app{"A node of a Hoplite cluster: keeps objects in shared memory and moves them between nodes.", "hoplited"};
+  app.set_version_flag("--version", "hoplited " HOPLITE_VERSION);
+  hoplite::DaemonOptions options;
+  hoplite::add_daemon_options(app, options);
+  auto ready = hoplite::ReadyPipe::from_environment();
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() != 0) ready.error(error.what());
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  const auto result = hoplite::run(options, ready);
+  if (result.ok()) return 0;
+  ready.error(result.error().message);
+  std::fprintf(stderr, "hoplited: %s\n", result.error().message.c_str());
+  return 1;
+}

@@ -1,0 +1,20 @@
+// Links a node's mind and nothing else: no transport, no threads, no cryptography. That it links is the test; that it
+// needs no further library is checked by dependencies_test.py.
+#include <cstdio>
+
+#include "core/agent/agent.h"
+
+namespace {
+
+class NoBytes final : public hoplite::Progress {
+ public:
+  std::uint64_t watermark(hoplite::CopyKey, std::uint32_t) const override { return 0; }
+};
+
+}  // namespace
+
+int main() {
+  const NoBytes progress;
+  hoplite::Agent agent({.self = {1}, .address = {"127.0.0.1", 1}, .capacity = 1 << 20}, progress, hoplite::Time{0});
+  std::printf("%s\n", agent.self().to_string().c_str());
+}
