@@ -149,8 +149,11 @@ TEST_F(DirectoryTest, DeletedStaysDeleted) {
   want(kB);
   out_ = {};
   directory_.on_delete(now_, kB, {99, kId}, out_);
+  EXPECT_TRUE(sent_to<Drop>(kA) && sent_to<Drop>(kB));
+  EXPECT_FALSE(sent_to<DeleteReply>(kB)) << "not before every holder has dropped it";
+  directory_.on_withdraw(now_, kB, {kId, 10}, out_);
+  directory_.on_withdraw(now_, kA, {kId, 10}, out_);
   EXPECT_TRUE(sent_to<DeleteReply>(kB)->existed);
-  EXPECT_TRUE(sent_to<Drop>(kA));
   put(kA, 11);
   EXPECT_EQ(sent_to<PutReply>(kA)->code, Code::kDeleted);
   want(kB);
@@ -197,8 +200,28 @@ TEST_F(DirectoryTest, WhatAFullAnnouncementDoesNotRepeatIsGone) {
   tell(kB, 10, CopyState::kComplete);
   Announce full;
   full.full_begin = full.full_end = true;
+  full.open_requests = request_ + 1;
   directory_.on_announce(now_, kB, full, out_);
   EXPECT_EQ(directory_.summary().front().holders.size(), 1u);
+}
+
+TEST_F(DirectoryTest, AFullAnnouncementSparesAnswersThatAreUnderWay) {
+  put(kA, 10);
+  want(kB);  // answered with request_; the announcement below was sent before the answer arrived
+  Announce full;
+  full.full_begin = full.full_end = true;
+  full.open_requests = request_;
+  directory_.on_announce(now_, kB, full, out_);
+  EXPECT_EQ(directory_.summary().front().holders.size(), 2u);
+}
+
+TEST_F(DirectoryTest, ADeleteEndsWhenTheLastHolderDies) {
+  put(kA, 10);
+  out_ = {};
+  directory_.on_delete(now_, kB, {99, kId}, out_);
+  EXPECT_FALSE(sent_to<DeleteReply>(kB));
+  live({kHome, kB});
+  EXPECT_TRUE(sent_to<DeleteReply>(kB));
 }
 
 TEST_F(DirectoryTest, NothingIsKeptForADeadWaiter) {
