@@ -17,7 +17,8 @@ namespace hoplite {
 namespace {
 
 constexpr std::uint16_t kDefaultPort = 7411;
-constexpr std::uint64_t kMaxConfigBytes = 1 * kMiB;  // a config is a page of text; this bounds what a wrong path can cost
+constexpr std::uint64_t kMaxConfigBytes =
+    1 * kMiB;  // a config is a page of text; this bounds what a wrong path can cost
 constexpr std::uint64_t kMaxTokenBytes = 4 * kKiB;
 constexpr unsigned kDefaultMemoryPercent = 30;
 
@@ -107,7 +108,7 @@ Result<std::string> any_text(const std::string& text) {
 
 // A row for a member that one function parses and another one prints.
 template <typename T, typename Parse, typename Print>
-Row row(const char* name, Kind kind, const char* value_name, const char* help, T DaemonOptions::*member, Parse parse,
+Row row(const char* name, Kind kind, const char* value_name, const char* help, T DaemonOptions::* member, Parse parse,
         Print print) {
   auto set = [member, parse](DaemonOptions& options, const std::string& text) -> Result<void> {
     auto value = parse(text);
@@ -123,12 +124,12 @@ Row row(const char* name, Kind kind, const char* value_name, const char* help, T
   return {name, kind, value_name, help, set, get};
 }
 
-Row text_row(const char* name, const char* value_name, const char* help, std::string DaemonOptions::*member,
+Row text_row(const char* name, const char* value_name, const char* help, std::string DaemonOptions::* member,
              Result<std::string> (*parse)(const std::string&) = any_text) {
   return row(name, Kind::kText, value_name, help, member, parse, [](const std::string& text) { return text; });
 }
 
-Row flag_row(const char* name, const char* help, bool DaemonOptions::*member) {
+Row flag_row(const char* name, const char* help, bool DaemonOptions::* member) {
   const auto parse = [](const std::string& text) -> Result<bool> {
     if (text == "true" || text == "false") return text == "true";
     return expected("true or false", text);
@@ -136,7 +137,7 @@ Row flag_row(const char* name, const char* help, bool DaemonOptions::*member) {
   return row(name, Kind::kFlag, "", help, member, parse, [](bool on) -> std::string { return on ? "true" : ""; });
 }
 
-Row duration_row(const char* name, const char* help, Duration DaemonOptions::*member) {
+Row duration_row(const char* name, const char* help, Duration DaemonOptions::* member) {
   return row(name, Kind::kNumber, "TIME", help, member, parse_pace, exact_duration);
 }
 
@@ -147,8 +148,9 @@ Row join_row() {
     options.join.push_back(*std::move(address));
     return {};
   };
-  return {"join", Kind::kList, "HOST:PORT", "a member to join through; may be given several times, any of them will do", set,
-          [](const DaemonOptions& options) { return options.join; }};
+  return {"join",      Kind::kList,
+          "HOST:PORT", "a member to join through; may be given several times, any of them will do",
+          set,         [](const DaemonOptions& options) { return options.join; }};
 }
 
 Row memory_row() {
@@ -159,8 +161,8 @@ Row memory_row() {
 }
 
 Row mode_row() {
-  return row("socket-mode", Kind::kText, "MODE", "who may use the socket, as octal permissions", &DaemonOptions::socket_mode,
-             parse_mode, [](std::uint32_t mode) {
+  return row("socket-mode", Kind::kText, "MODE", "who may use the socket, as octal permissions",
+             &DaemonOptions::socket_mode, parse_mode, [](std::uint32_t mode) {
                std::ostringstream text;
                text << '0' << std::oct << mode;
                return text.str();
@@ -177,19 +179,23 @@ const std::vector<Row>& rows() {
       text_row("socket", "PATH", "the unix socket for clients", &DaemonOptions::socket),
       mode_row(),
       memory_row(),
-      row("inline-bytes", Kind::kNumber, "SIZE", "objects up to this size travel inside messages", &DaemonOptions::inline_bytes,
-          [](const std::string& text) { return parse_size(text); }, exact_size),
+      row(
+          "inline-bytes", Kind::kNumber, "SIZE", "objects up to this size travel inside messages",
+          &DaemonOptions::inline_bytes, [](const std::string& text) { return parse_size(text); }, exact_size),
       text_row("token-file", "FILE", "holds the cluster token; without it $HOPLITE_TOKEN", &DaemonOptions::token_file),
       flag_row("insecure", "listen beyond loopback without a token", &DaemonOptions::insecure),
-      row("max-rate", Kind::kNumber, "RATE", "limit of what is sent to other nodes, as 500mbit or 10MB/s",
+      row(
+          "max-rate", Kind::kNumber, "RATE", "limit of what is sent to other nodes, as 500mbit or 10MB/s",
           &DaemonOptions::max_rate, [](const std::string& text) { return parse_rate(text); },
           [](std::uint64_t rate) { return rate == 0 ? "none" : std::to_string(rate) + "B/s"; }),
-      row("io-threads", Kind::kNumber, "N", "threads that move bytes", &DaemonOptions::io_threads,
+      row(
+          "io-threads", Kind::kNumber, "N", "threads that move bytes", &DaemonOptions::io_threads,
           [](const std::string& text) { return parse_number<std::uint32_t>(text, 1, 64); },
           [](std::uint32_t n) { return std::to_string(n); }),
       flag_row("busy-poll", "spin instead of sleeping: lower latency, for a core", &DaemonOptions::busy_poll),
       duration_row("ping-every", "how often peers that we depend on are pinged", &DaemonOptions::ping_every),
-      duration_row("dead-after", "a peer that is silent for this long, also to others, is given up", &DaemonOptions::dead_after),
+      duration_row("dead-after", "a peer that is silent for this long, also to others, is given up",
+                   &DaemonOptions::dead_after),
       text_row("log-file", "FILE", "where to log; default: standard error, or SOCKET.log in the background",
                &DaemonOptions::log_file),
       text_row("log-level", "LEVEL", "debug, info, warn or error", &DaemonOptions::log_level, parse_level),
@@ -228,26 +234,19 @@ std::optional<std::string> text_of(const toml::node& node) {
 bool type_fits(Kind kind, const toml::node& node) {
   switch (kind) {
     case Kind::kText:
-    case Kind::kList:
-      return node.is_string();
-    case Kind::kNumber:
-      return node.is_string() || node.is_number();
-    case Kind::kFlag:
-      return node.is_boolean();
+    case Kind::kList: return node.is_string();
+    case Kind::kNumber: return node.is_string() || node.is_number();
+    case Kind::kFlag: return node.is_boolean();
   }
   return false;
 }
 
 const char* type_name(Kind kind) {
   switch (kind) {
-    case Kind::kText:
-      return "a string";
-    case Kind::kNumber:
-      return "a number or a string";
-    case Kind::kList:
-      return "a string or a list of strings";
-    case Kind::kFlag:
-      return "true or false";
+    case Kind::kText: return "a string";
+    case Kind::kNumber: return "a number or a string";
+    case Kind::kList: return "a string or a list of strings";
+    case Kind::kFlag: return "true or false";
   }
   return "";
 }
@@ -264,7 +263,8 @@ Result<void> set_from_toml(const Row& row, const toml::node& node, DaemonOptions
     return {};
   }
   if (!type_fits(row.kind, node)) return at_key(node, row.name, std::string("expected ") + type_name(row.kind));
-  if (auto result = row.set(options, text_of(node).value()); !result) return at_key(node, row.name, result.error().message);
+  if (auto result = row.set(options, text_of(node).value()); !result)
+    return at_key(node, row.name, result.error().message);
   return {};
 }
 
@@ -284,8 +284,7 @@ Result<std::string> read_file(const std::string& path, std::uint64_t max_bytes) 
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (file.bad()) return Error{Code::kInvalidArgument, "cannot read " + path};
   text.resize(static_cast<std::size_t>(file.gcount()));
-  if (text.size() > max_bytes)
-    return Error{Code::kInvalidArgument, path + " is larger than " + format_size(max_bytes)};
+  if (text.size() > max_bytes) return Error{Code::kInvalidArgument, path + " is larger than " + format_size(max_bytes)};
   return text;
 }
 
@@ -309,7 +308,8 @@ void add_daemon_options(CLI::App& app, DaemonOptions& options) {
           ->allow_extra_args(false);
     } else {
       app.add_option_function<std::string>(
-             name, [&row, &options](const std::string& text) { set_or_throw(row, options, text); }, help_with_default(row))
+             name, [&row, &options](const std::string& text) { set_or_throw(row, options, text); },
+             help_with_default(row))
           ->type_name(row.value_name);
     }
   }

@@ -33,9 +33,9 @@ std::string parse(const std::vector<std::string>& arguments, DaemonOptions& opti
 
 TEST(DaemonOptions, TheCommandLineSetsEverything) {
   DaemonOptions options;
-  EXPECT_EQ(parse({"--listen", "10.0.0.1", "--join", "10.0.0.2:1", "--join", "[::1]:2", "--memory", "2GiB", "--max-rate",
-                   "500mbit", "--socket-mode", "0660", "--busy-poll", "--ping-every", "100ms", "--io-threads", "3",
-                   "--log-level", "debug", "--insecure"},
+  EXPECT_EQ(parse({"--listen", "10.0.0.1",     "--join",  "10.0.0.2:1",    "--join", "[::1]:2",     "--memory",
+                   "2GiB",     "--max-rate",   "500mbit", "--socket-mode", "0660",   "--busy-poll", "--ping-every",
+                   "100ms",    "--io-threads", "3",       "--log-level",   "debug",  "--insecure"},
                   options),
             "");
   EXPECT_EQ(options.listen, "10.0.0.1:7411");
@@ -52,15 +52,15 @@ TEST(DaemonOptions, TheCommandLineSetsEverything) {
 
 TEST(DaemonOptions, BadValuesNameTheOption) {
   for (const auto& [option, value] : std::vector<std::pair<std::string, std::string>>{{"--memory", "much"},
-                                                                                     {"--memory", "99%"},
-                                                                                     {"--memory", "1"},
-                                                                                     {"--max-rate", "5 bananas"},
-                                                                                     {"--io-threads", "0"},
-                                                                                     {"--io-threads", "2x"},
-                                                                                     {"--socket-mode", "rw"},
-                                                                                     {"--log-level", "loud"},
-                                                                                     {"--ping-every", "0"},
-                                                                                     {"--listen", "nowhere:port"}}) {
+                                                                                      {"--memory", "99%"},
+                                                                                      {"--memory", "1"},
+                                                                                      {"--max-rate", "5 bananas"},
+                                                                                      {"--io-threads", "0"},
+                                                                                      {"--io-threads", "2x"},
+                                                                                      {"--socket-mode", "rw"},
+                                                                                      {"--log-level", "loud"},
+                                                                                      {"--ping-every", "0"},
+                                                                                      {"--listen", "nowhere:port"}}) {
     DaemonOptions options;
     EXPECT_THAT(parse({option, value}, options), HasSubstr(option)) << value;
   }
@@ -105,10 +105,11 @@ TEST(DaemonOptions, HelpShowsEveryOptionWithItsDefault) {
 TEST(Config, SetsWhatTheCommandLineDidNot) {
   DaemonOptions options;
   EXPECT_EQ(parse({"--max-rate", "none", "--listen", "127.0.0.1:9"}, options), "");
-  const auto parsed = parse_config("# a comment\nlisten = \"10.0.0.1:1\"\nmax-rate = \"1gbit\"\nmemory = 1073741824\n"
-                                   "busy-poll = true\njoin = [\"10.0.0.2\", \"10.0.0.3:5\"]\nping-every = 0.5\n"
-                                   "dead-after = \"2s\"\nsocket-mode = \"0660\"\n",
-                                   options);
+  const auto parsed = parse_config(
+      "# a comment\nlisten = \"10.0.0.1:1\"\nmax-rate = \"1gbit\"\nmemory = 1073741824\n"
+      "busy-poll = true\njoin = [\"10.0.0.2\", \"10.0.0.3:5\"]\nping-every = 0.5\n"
+      "dead-after = \"2s\"\nsocket-mode = \"0660\"\n",
+      options);
   ASSERT_TRUE(parsed.ok()) << parsed.error().message;
   EXPECT_EQ(options.listen, "127.0.0.1:9");
   EXPECT_EQ(options.max_rate, 0U);
@@ -121,7 +122,8 @@ TEST(Config, SetsWhatTheCommandLineDidNot) {
 
 TEST(Config, ErrorsNameTheLineAndTheKey) {
   const std::vector<std::pair<std::string, std::string>> cases = {
-      {"listen = \"10.0.0.1\"\nmax_rate = \"1gbit\"\n", "line 2, key \"max_rate\": unknown; did you mean \"max-rate\"?"},
+      {"listen = \"10.0.0.1\"\nmax_rate = \"1gbit\"\n",
+       "line 2, key \"max_rate\": unknown; did you mean \"max-rate\"?"},
       {"colour = \"red\"\n", "line 1, key \"colour\": unknown"},
       {"\n\nio-threads = \"many\"\n", "line 3, key \"io-threads\": expected a number"},
       {"busy-poll = \"yes\"\n", "line 1, key \"busy-poll\": expected true or false"},

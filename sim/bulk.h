@@ -23,7 +23,7 @@ struct BulkOptions {
   std::uint64_t piece_bytes = 64 * kKiB;  // what one turn on the uplink sends at most
   bool uneven_pieces = false;             // draw each piece's size, as TCP delivers
   std::uint64_t window_bytes = 512 * kKiB;
-  Duration post_delay;                    // an event reaches its agent up to this much later
+  Duration post_delay;  // an event reaches its agent up to this much later
   Duration dial_timeout = Duration::s(1);
   Duration retransmit = Duration::ms(300);
   Duration stall_after = Duration::ms(250);

@@ -15,8 +15,7 @@ Bulk::LinkIndex Bulk::link_to(NodeIndex child, NodeRef parent, const Address& ad
   link.child_ref = hosts_[child].ref;
   link.parent = {hosts_.find(address), 0};
   link.parent_ref = parent;
-  if (link.parent.node != kNobody)
-    queue_.after(hosts_.delay(child, link.parent.node), [this, index] { knock(index); });
+  if (link.parent.node != kNobody) queue_.after(hosts_.delay(child, link.parent.node), [this, index] { knock(index); });
   queue_.after(options_.dial_timeout, [this, index] { dial_failed(index); });
   return index;
 }
@@ -25,7 +24,8 @@ void Bulk::knock(LinkIndex index) {
   Link& link = links_[index];
   const NodeIndex child = link.child.node;
   const NodeIndex parent = link.parent.node;
-  if (link.state != LinkState::kDialling || !hosts_.path_open(child, parent) || !hosts_.path_open(parent, child)) return;
+  if (link.state != LinkState::kDialling || !hosts_.path_open(child, parent) || !hosts_.path_open(parent, child))
+    return;
   if (hosts_[parent].running && hosts_.defer(parent, [this, index] { knock(index); })) return;
   if (!hosts_[parent].running || hosts_[parent].ref != link.parent_ref) {
     queue_.after(hosts_.delay(parent, child), [this, index] { dial_failed(index); });
@@ -174,7 +174,8 @@ void Bulk::process_died(NodeIndex node, bool with_machine) {
     }
     if (as_parent) {
       link.parent_open = false;
-      if (with_machine) for (const TransferIndex transfer : link.transfers) transfers_[transfer].frames.clear();
+      if (with_machine)
+        for (const TransferIndex transfer : link.transfers) transfers_[transfer].frames.clear();
       queue_.after(hosts_.delay(node, link.child.node), [this, index] { tell_child(index); });
     }
   }
@@ -186,7 +187,8 @@ void Bulk::process_resumed(NodeIndex node) { take_turn(node); }
 void Bulk::break_between(NodeIndex a, NodeIndex b) {
   for (LinkIndex index = 0; index < links_.size(); ++index) {
     Link& link = links_[index];
-    const bool between = (link.child.node == a && link.parent.node == b) || (link.child.node == b && link.parent.node == a);
+    const bool between =
+        (link.child.node == a && link.parent.node == b) || (link.child.node == b && link.parent.node == a);
     if (!between || link.state != LinkState::kOpen) continue;
     queue_.after(hosts_.delay(a, b), [this, index] { tell_child(index); });
     queue_.after(hosts_.delay(b, a), [this, index] { tell_parent(index); });

@@ -66,10 +66,8 @@ void Bulk::piece_sent(ProcessId process, TransferIndex index) {
   transfer.in_flight += transfer.sending;
   transfer.sending = 0;
   push_frame(index, std::move(frame));
-  if (transfer.parent_state == ParentState::kStopping)
-    end_serve(index);
-  else
-    pump(index);
+  if (transfer.parent_state == ParentState::kStopping) end_serve(index);
+  else pump(index);
   take_turn(process.node);
 }
 
@@ -102,13 +100,12 @@ void Bulk::frame_arrived(TransferIndex index) {
   }
   // Arrivals outnumber deliveries that wait for the downlink, so the front may not be the frame that just arrived; what
   // counts is that every frame passes the downlink once, in order.
-  const Duration wire = Duration::from_seconds(static_cast<double>(transfer.frames.front().length) / hosts_[child].link.down);
+  const Duration wire =
+      Duration::from_seconds(static_cast<double>(transfer.frames.front().length) / hosts_[child].link.down);
   Time& free = planes_[child].downlink_free;
   free = std::max(queue_.now(), free + wire);
-  if (free > queue_.now())
-    queue_.at(free, [this, index] { frame_delivered(index); });
-  else
-    frame_delivered(index);
+  if (free > queue_.now()) queue_.at(free, [this, index] { frame_delivered(index); });
+  else frame_delivered(index);
 }
 
 void Bulk::frame_delivered(TransferIndex index) {

@@ -33,7 +33,8 @@ class BulkTest : public ::testing::Test, public BulkSink {
     bulk_->open_copy(node, {1, {0, size}, 1, true});
     fill_contents(7, 0, ByteSpan(arenas_[node]).first(size));
   }
-  TransferId pull(NodeIndex child, NodeIndex parent, std::uint64_t size, std::uint32_t slices = 1, std::uint32_t slice = 0) {
+  TransferId pull(NodeIndex child, NodeIndex parent, std::uint64_t size, std::uint32_t slices = 1,
+                  std::uint32_t slice = 0) {
     if (!bulk_->copies(child).contains(1)) bulk_->open_copy(child, {1, {0, size}, slices, false});
     PullRequest request;
     request.transfer = next_++;

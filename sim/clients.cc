@@ -105,7 +105,8 @@ bool Clients::write(RequestNumber create, std::uint64_t up_to) {
   if (up_to <= writing.written) return true;
   const ByteSpan arena = world_.arena(writing.node);
   if (!arena.empty())
-    fill_contents(writing.put, writing.written, arena.subspan(writing.offset + writing.written, up_to - writing.written));
+    fill_contents(writing.put, writing.written,
+                  arena.subspan(writing.offset + writing.written, up_to - writing.written));
   writing.written = up_to;
   world_.ask(writing.client, 0, client::Advance{writing.copy, up_to});
   return true;
@@ -232,7 +233,8 @@ void Clients::replied(RequestNumber number, const client::Created& created) {
   const std::uint64_t size = ledger_.puts[request.put].size;
   if (created.size != size || (!request.id.is_nil() && request.id != created.id))
     return judge_.wrong_answer(number, "Created with another size or id");
-  if (created.offset + size > world_.capacity(request.node)) return judge_.wrong_answer(number, "Created outside the arena");
+  if (created.offset + size > world_.capacity(request.node))
+    return judge_.wrong_answer(number, "Created outside the arena");
   end(number, Code::kOk, {});
   name_put(request.put, created.id);
   ledger_.requests[number].id = created.id;
@@ -245,8 +247,8 @@ void Clients::replied(RequestNumber number, const client::View& view) {
   end(number, Code::kOk, {});
   const HeldNumber held_number = ledger_.next_held++;
   Held& held = ledger_.held[held_number];
-  held = {request.client, request.node, number,    request.id, view.copy, view.version,
-          view.offset,    view.size,    view.size, {}};
+  held = {request.client, request.node, number,    request.id, view.copy,
+          view.version,   view.offset,  view.size, view.size,  {}};
   request.held = held_number;
   request.got = judge_.view_shown(number, held);
 }
@@ -256,8 +258,8 @@ void Clients::replied(RequestNumber number, const client::Opened& opened) {
   if (request.kind != Ask::kGet || !request.follow) return judge_.wrong_answer(number, "Opened");
   const HeldNumber held_number = ledger_.next_held++;
   Held& held = ledger_.held[held_number];
-  held = {request.client, request.node, number,       request.id, opened.copy, opened.version,
-          opened.offset,  opened.size,  opened.bytes, {}};
+  held = {request.client, request.node,  number,      request.id,   opened.copy,
+          opened.version, opened.offset, opened.size, opened.bytes, {}};
   request.held = held_number;
   judge_.growth_shown(held);
 }

@@ -12,7 +12,9 @@ namespace hoplite::sim {
 
 using PutNumber = std::uint32_t;
 
-inline std::uint64_t content_word(PutNumber put, std::uint64_t word) { return mix64((std::uint64_t{put} << 32) + word); }
+inline std::uint64_t content_word(PutNumber put, std::uint64_t word) {
+  return mix64((std::uint64_t{put} << 32) + word);
+}
 
 // Writes bytes [offset, offset + out.size()) of the put.
 inline void fill_contents(PutNumber put, std::uint64_t offset, ByteSpan out) {

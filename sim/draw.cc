@@ -13,9 +13,7 @@ T one_of(Random& random, std::initializer_list<T> choices) {
 }
 
 // Between low and high, each order of magnitude as likely as another.
-double log_uniform(Random& random, double low, double high) {
-  return low * std::pow(high / low, random.uniform());
-}
+double log_uniform(Random& random, double low, double high) { return low * std::pow(high / low, random.uniform()); }
 
 Duration scaled(Duration beat, Random& random, double low, double high) {
   return Duration::from_seconds(beat.seconds() * log_uniform(random, low, high));
@@ -84,7 +82,8 @@ void draw_network(RunPlan& plan, Random& random) {
 }  // namespace
 
 RunPlan draw_plan(std::uint64_t seed, std::optional<std::uint32_t> nodes) {
-  Random random(mix64(seed) ^ 0x706c616eULL);  // a stream of its own: drawing more does not change the run's other choices
+  Random random(mix64(seed) ^
+                0x706c616eULL);  // a stream of its own: drawing more does not change the run's other choices
   RunPlan plan;
   plan.nodes = nodes ? *nodes : draw_nodes(random);
   plan.hazard = random.chance(0.2) ? Hazard::kNone : random.chance(0.4) ? Hazard::kDeaths : Hazard::kAll;
@@ -102,8 +101,9 @@ RunPlan draw_plan(std::uint64_t seed, std::optional<std::uint32_t> nodes) {
   plan.warm_up = random.chance(0.6);
   plan.few_seeds = plan.warm_up && random.chance(0.3);
   const Limits& limits = plan.limits;
-  plan.patience = (limits.announce_every + limits.sync_every + limits.rejoin_every + limits.want_refresh + limits.request_retry +
-                   limits.ping_timeout + limits.indirect_timeout + plan.network.dial_timeout) * 10 +
+  plan.patience = (limits.announce_every + limits.sync_every + limits.rejoin_every + limits.want_refresh +
+                   limits.request_retry + limits.ping_timeout + limits.indirect_timeout + plan.network.dial_timeout) *
+                      10 +
                   plan.beat * 4 * plan.nodes;
   return plan;
 }

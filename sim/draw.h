@@ -28,15 +28,15 @@ struct RunPlan {
   BulkOptions bulk;
   Duration client_delay;
   std::uint64_t capacity = 0;
-  bool tight = false;         // stores are small compared with what is put
+  bool tight = false;          // stores are small compared with what is put
   std::uint64_t max_size = 0;  // of objects, but for a rare giant
-  std::uint32_t names = 1;    // how many named ids the clients share
+  std::uint32_t names = 1;     // how many named ids the clients share
   std::uint32_t operations = 0;
   std::uint32_t faults = 0;
-  Duration safety;            // how long the load and the faults last
-  bool warm_up = false;       // wait until all know each other before that
-  bool few_seeds = false;     // each joins through one other node only
-  Duration patience;          // what "bounded time" is when faults have stopped
+  Duration safety;         // how long the load and the faults last
+  bool warm_up = false;    // wait until all know each other before that
+  bool few_seeds = false;  // each joins through one other node only
+  Duration patience;       // what "bounded time" is when faults have stopped
 
   std::string summary() const;
 };

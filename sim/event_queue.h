@@ -85,9 +85,7 @@ class EventQueue {
     std::uint64_t number;
     std::uint32_t slot;
   };
-  static bool later(const Entry& a, const Entry& b) {
-    return a.when != b.when ? a.when > b.when : a.number > b.number;
-  }
+  static bool later(const Entry& a, const Entry& b) { return a.when != b.when ? a.when > b.when : a.number > b.number; }
 
   Time now_;
   std::uint64_t inserted_ = 0;

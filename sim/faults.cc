@@ -25,10 +25,8 @@ void Faults::crash() {
   if (!world_.running(node)) return;
   if (world_.paused(node)) end_pause(node);
   const double dice = random_.uniform();
-  if (dice < 0.15)
-    world_.leave(node);
-  else
-    world_.crash(node, dice < 0.75 ? Crash::kProcess : Crash::kMachine);
+  if (dice < 0.15) world_.leave(node);
+  else world_.crash(node, dice < 0.75 ? Crash::kProcess : Crash::kMachine);
   if (random_.chance(0.7)) restart_later(node);
 }
 

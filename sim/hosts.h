@@ -30,7 +30,7 @@ struct ProcessId {
 };
 
 struct LinkSpec {
-  double up = 1e9;    // bytes per second
+  double up = 1e9;  // bytes per second
   double down = 1e9;
   Duration latency = Duration::us(50);  // one way, between two hosts with the same figure
   Duration jitter;                      // a message takes up to this much longer
@@ -43,7 +43,7 @@ struct Host {
   bool running = false;  // a process listens
   bool paused = false;
   std::uint32_t start = 0;
-  NodeRef ref;  // of the running process
+  NodeRef ref;             // of the running process
   std::deque<Task> inbox;  // what waits for a paused process
 };
 

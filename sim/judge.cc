@@ -101,9 +101,9 @@ void Judge::check_superseded(const RequestRecord& request, PutNumber put) {
     if (other == put || done >= request.asked || ledger_.puts[put].done < done) continue;
     const bool lost_since = record.bare && *record.bare > done;
     if (lost_since || !record.removes.empty() || !calm_since(done)) continue;
-    world_.violate("one-committed-version", "put " + std::to_string(put) + " of " + object(request.id) + " was read on " +
-                                                node_name(request.node) + ", but put " + std::to_string(other) +
-                                                " was confirmed before");
+    world_.violate("one-committed-version", "put " + std::to_string(put) + " of " + object(request.id) +
+                                                " was read on " + node_name(request.node) + ", but put " +
+                                                std::to_string(other) + " was confirmed before");
   }
 }
 
@@ -117,8 +117,8 @@ void Judge::put_done(PutNumber number) {
     if (other == number || earlier.done > put.done || !calm_since(std::min(earlier.began, put.began))) continue;
     const bool lost_since = record.bare && *record.bare > earlier.sealed;
     if (lost_since || !record.removes.empty()) continue;
-    world_.violate("one-committed-version", "puts " + std::to_string(other) + " and " + std::to_string(number) + " of " +
-                                                object(put.id) + " were both confirmed");
+    world_.violate("one-committed-version", "puts " + std::to_string(other) + " and " + std::to_string(number) +
+                                                " of " + object(put.id) + " were both confirmed");
   }
 }
 
@@ -237,14 +237,16 @@ void Judge::transfer_began(const Bulk::Transfer& began) {
         ahead = std::max(ahead, parent.watermarks[slice]);
     if (ahead <= began.request.offset)
       world_.violate("strictly-ahead", node_name(began.parent.node) + " accepted " + node_name(began.child.node) +
-                                           ", which has children and is at byte " + std::to_string(began.request.offset));
+                                           ", which has children and is at byte " +
+                                           std::to_string(began.request.offset));
   }
   const Bulk& bulk = world_.bulk();
   NodeIndex node = began.parent.node;
   CopyKey copy = began.parent_copy->key;
   for (std::size_t hops = 0; hops <= world_.size(); ++hops) {
     const TransferIndex above = bulk.filling(node, copy, began.request.slice);
-    if (above == kNoTransfer || !(bulk.transfer(above).parent == world_.process(bulk.transfer(above).parent.node))) return;
+    if (above == kNoTransfer || !(bulk.transfer(above).parent == world_.process(bulk.transfer(above).parent.node)))
+      return;
     node = bulk.transfer(above).parent.node;
     copy = bulk.transfer(above).parent_copy->key;
     if (node == began.child.node && copy == began.child_copy->key) break;

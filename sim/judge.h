@@ -16,13 +16,14 @@
 namespace hoplite::sim {
 
 struct JudgeOptions {
-  Duration settle;           // how long after a disturbance its consequences may show
-  Duration deadline_slack;   // how much later than its deadline a request may time out
+  Duration settle;          // how long after a disturbance its consequences may show
+  Duration deadline_slack;  // how much later than its deadline a request may time out
 };
 
 class Judge {
  public:
-  Judge(World& world, Ledger& ledger, const JudgeOptions& options) : world_(world), ledger_(ledger), options_(options) {}
+  Judge(World& world, Ledger& ledger, const JudgeOptions& options)
+      : world_(world), ledger_(ledger), options_(options) {}
 
   // From now on, or up to now, nodes may hold each other for dead.
   void disturbed(bool on);

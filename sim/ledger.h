@@ -37,7 +37,7 @@ struct RemoveRecord {
 struct ObjectRecord {
   std::vector<PutNumber> puts;
   std::vector<RemoveRecord> removes;
-  std::optional<Time> bare;  // the last time that a death left it without any complete copy
+  std::optional<Time> bare;               // the last time that a death left it without any complete copy
   std::map<Version, PutNumber> versions;  // as far as they were seen
 };
 
@@ -50,23 +50,23 @@ struct RequestRecord {
   ObjectId id;
   std::vector<ObjectId> ids;  // of a wait
   std::uint32_t count = 0;
-  PutNumber put = 0;          // of a put, create or seal
-  std::size_t remove = 0;     // index into ObjectRecord::removes
+  PutNumber put = 0;       // of a put, create or seal
+  std::size_t remove = 0;  // index into ObjectRecord::removes
   Time asked;
   Time deadline = Time::never();
   bool wait_if_lost = false;
   bool follow = false;
-  bool cancelled = false;     // the client asked for it
-  bool orphaned = false;      // the client or the daemon is gone: no answer will come
+  bool cancelled = false;  // the client asked for it
+  bool orphaned = false;   // the client or the daemon is gone: no answer will come
   // --- the answer
   bool ended = false;
   Time ended_at;
   Code code = Code::kOk;
   std::string message;
-  std::optional<PutNumber> got;         // which put a get has returned
-  std::vector<ObjectId> ready;          // of a wait
-  HeldNumber held = 0;                  // the view, while it is held; with follow, what is followed now
-  bool use_create = false;              // the answer to a put was UseCreate
+  std::optional<PutNumber> got;  // which put a get has returned
+  std::vector<ObjectId> ready;   // of a wait
+  HeldNumber held = 0;           // the view, while it is held; with follow, what is followed now
+  bool use_create = false;       // the answer to a put was UseCreate
 };
 
 // A view, or a growing copy that is followed: memory that must not change while the client holds it.

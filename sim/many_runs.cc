@@ -68,7 +68,8 @@ constexpr const char* kFailure = "FAIL ";  // marks a line that reports a failed
     if (seed > options.last || seed < options.first) break;
     board.current[worker] = seed;
     std::uint64_t events = 0;
-    if (const auto wrong = run_one(seed, options, nullptr, &events)) write_line(kFailure + std::to_string(seed) + " " + *wrong);
+    if (const auto wrong = run_one(seed, options, nullptr, &events))
+      write_line(kFailure + std::to_string(seed) + " " + *wrong);
     board.events += events;
     collect_marks(marks, board);
     board.current[worker] = kIdle;
@@ -219,8 +220,8 @@ class Foreman {
     const double rate = done / seconds;
     const double total = static_cast<double>(options_.last - options_.first) + 1;
     clear_line();
-    out_ << std::fixed << std::setprecision(0) << done << " of " << total << " seeds, " << rate << " a second, " << failures_
-         << (failures_ == 1 ? " failure" : " failures");
+    out_ << std::fixed << std::setprecision(0) << done << " of " << total << " seeds, " << rate << " a second, "
+         << failures_ << (failures_ == 1 ? " failure" : " failures");
     if (rate > 0) out_ << ", " << format_duration(Duration::from_seconds((total - done) / rate)) << " left";
     out_ << (on_terminal_ ? "" : "\n") << std::flush;
   }
@@ -228,8 +229,9 @@ class Foreman {
   void summarise() {
     clear_line();
     const double seconds = std::chrono::duration<double>(Clock::now() - began_).count();
-    out_ << std::fixed << std::setprecision(0) << board_->done.load() << " seeds" << (options_.twice ? ", each twice" : "")
-         << ", " << failures_ << (failures_ == 1 ? " failure, " : " failures, ") << std::setprecision(1) << seconds << " s, "
+    out_ << std::fixed << std::setprecision(0) << board_->done.load() << " seeds"
+         << (options_.twice ? ", each twice" : "") << ", " << failures_
+         << (failures_ == 1 ? " failure, " : " failures, ") << std::setprecision(1) << seconds << " s, "
          << std::setprecision(0) << static_cast<double>(board_->done.load()) / seconds << " a second, "
          << board_->events.load() << " events\n";
     show_coverage();

@@ -10,13 +10,13 @@ namespace hoplite::sim {
 
 struct ManyRunsOptions {
   std::uint64_t first = 0;
-  std::uint64_t last = 0;              // inclusive
-  std::optional<std::uint32_t> nodes;  // instead of a drawn number
-  bool twice = false;                  // run each seed twice and compare
-  std::uint32_t workers = 0;           // 0 = one for each core
-  std::uint64_t max_failures = 20;     // then stop
-  bool coverage = false;               // print every mark and how often it was reached
-  bool require_coverage = false;       // a mark that no seed reached is a failure
+  std::uint64_t last = 0;               // inclusive
+  std::optional<std::uint32_t> nodes;   // instead of a drawn number
+  bool twice = false;                   // run each seed twice and compare
+  std::uint32_t workers = 0;            // 0 = one for each core
+  std::uint64_t max_failures = 20;      // then stop
+  bool coverage = false;                // print every mark and how often it was reached
+  bool require_coverage = false;        // a mark that no seed reached is a failure
   std::string program = "hoplite-sim";  // for "to reproduce"
 };
 

@@ -65,11 +65,11 @@ class Network {
     NodeRef from_ref, to_ref;
     bool one_shot = false;  // to whoever answers; one message, and nobody is told how it went
     State state = State::kDialling;
-    bool sender_open = true;      // the sender has not closed it, nor heard that it is closed
-    bool receiver_open = false;   // accepted, and not closed since
-    std::deque<Item> items;       // waiting for the dial, then under way
+    bool sender_open = true;     // the sender has not closed it, nor heard that it is closed
+    bool receiver_open = false;  // accepted, and not closed since
+    std::deque<Item> items;      // waiting for the dial, then under way
     Time last_arrival;
-    std::uint32_t held = 0;       // arrivals that found the path blocked
+    std::uint32_t held = 0;  // arrivals that found the path blocked
     bool news_for_sender_held = false;
   };
   using Number = std::uint32_t;
@@ -80,9 +80,9 @@ class Network {
   void dial_failed(Number number, Loss why);
   void schedule_arrival(Number number);
   void arrive(Number number);
-  void close_at_sender(Number number);    // deliberately, or because it died
+  void close_at_sender(Number number);  // deliberately, or because it died
   void close_at_receiver(Number number);
-  void tell_sender(Number number);        // that the connection is gone
+  void tell_sender(Number number);  // that the connection is gone
   void forget_outgoing(Number number);
   void lose_tail(Connection& connection);
   Duration retransmission() { return Duration{static_cast<std::int64_t>(random_.below(options_.retransmit.ns + 1))}; }
@@ -92,7 +92,7 @@ class Network {
   Random& random_;
   NetworkSink& sink_;
   NetworkOptions options_;
-  std::deque<Connection> connections_;  // by number
+  std::deque<Connection> connections_;                         // by number
   std::vector<std::unordered_map<NodeRef, Number>> outgoing_;  // by sending node; looked up, never iterated
   std::uint64_t messages_sent_ = 0;
 };

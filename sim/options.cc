@@ -40,15 +40,18 @@ using Setter = std::function<Status(const std::string& value)>;
 std::map<std::string, Setter> with_value(Options& o) {
   using Mode = Options::Mode;
   return {
-      {"--seed", [&](const std::string& v) {
+      {"--seed",
+       [&](const std::string& v) {
          o.mode = Mode::kSeed;
          const Status status = store(parse_number(v), o.runs.first);
          o.runs.last = o.runs.first;
          return status;
        }},
       {"--seeds", [&](const std::string& v) { return o.mode = Mode::kSeeds, parse_range(v, o.runs); }},
-      {"--scenario", [&](const std::string& v) { return o.mode = Mode::kScenario, o.scenarios.push_back(v), Status{}; }},
-      {"--nodes", [&](const std::string& v) {
+      {"--scenario",
+       [&](const std::string& v) { return o.mode = Mode::kScenario, o.scenarios.push_back(v), Status{}; }},
+      {"--nodes",
+       [&](const std::string& v) {
          const auto nodes = parse_number(v);
          if (!nodes) return Status(nodes.error());
          if (*nodes == 0 || *nodes > 100'000) return Status(wrong("1 to 100000 nodes"));
@@ -58,18 +61,21 @@ std::map<std::string, Setter> with_value(Options& o) {
       {"--workers", [&](const std::string& v) { return store(parse_number(v), o.runs.workers); }},
       {"--max-failures", [&](const std::string& v) { return store(parse_number(v), o.runs.max_failures); }},
       {"--size", [&](const std::string& v) { return store(parse_size(v), o.scale.size); }},
-      {"--rate", [&](const std::string& v) {
+      {"--rate",
+       [&](const std::string& v) {
          const auto rate = parse_rate(v);
          if (rate && *rate == 0) return Status(wrong("--rate needs a limit: without one, bytes take no time"));
          return store(rate, o.scale.rate);
        }},
-      {"--latency", [&](const std::string& v) {
+      {"--latency",
+       [&](const std::string& v) {
          const auto latency = parse_duration(v);
          if (!latency) return Status(latency.error());
          o.scale.latency = *latency;
          return Status{};
        }},
-      {"--arrivals", [&](const std::string& v) {
+      {"--arrivals",
+       [&](const std::string& v) {
          if (v != "at-once" && v != "spread") return Status(wrong("--arrivals is at-once or spread"));
          o.scale.spread = v == "spread";
          return Status{};

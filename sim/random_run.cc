@@ -26,15 +26,16 @@ RandomRun::RandomRun(const RunOptions& options)
       clients_(world_, ledger_, judge_),
       workload_(world_, clients_, ledger_, judge_, plan_, random_),
       faults_(world_, judge_, plan_, random_) {
-  if (world_.trace().on()) world_.trace().say(world_.now(), "", "seed " + std::to_string(options.seed) + ": " + plan_.summary());
+  if (world_.trace().on())
+    world_.trace().say(world_.now(), "", "seed " + std::to_string(options.seed) + ": " + plan_.summary());
 }
 
 RunResult RandomRun::run() {
   using Phase = void (RandomRun::*)();
-  for (const Phase phase : {&RandomRun::build, &RandomRun::warm_up, &RandomRun::load_and_faults, &RandomRun::stop_faults,
-                            &RandomRun::finish_requests, &RandomRun::put_lost_again, &RandomRun::read_everything,
-                            &RandomRun::compare_directory, &RandomRun::delete_everything,
-                            &RandomRun::expect_nothing_left})
+  for (const Phase phase :
+       {&RandomRun::build, &RandomRun::warm_up, &RandomRun::load_and_faults, &RandomRun::stop_faults,
+        &RandomRun::finish_requests, &RandomRun::put_lost_again, &RandomRun::read_everything,
+        &RandomRun::compare_directory, &RandomRun::delete_everything, &RandomRun::expect_nothing_left})
     if (!failed()) (this->*phase)();
   return {world_.violation(), world_.digest(), world_.queue().executed(), world_.steps(), world_.now() - Time{}};
 }
@@ -52,7 +53,8 @@ bool RandomRun::run_until_true(const std::function<bool()>& done) {
 
 void RandomRun::build() {
   std::vector<Address> addresses;
-  for (NodeIndex node = 0; node < plan_.nodes; ++node) addresses.push_back({"10.0.0." + std::to_string(node + 1), 7411});
+  for (NodeIndex node = 0; node < plan_.nodes; ++node)
+    addresses.push_back({"10.0.0." + std::to_string(node + 1), 7411});
   for (NodeIndex node = 0; node < plan_.nodes; ++node) {
     NodeSpec spec{addresses[node], plan_.link, plan_.capacity, addresses};
     if (plan_.few_seeds) {
@@ -85,14 +87,13 @@ void RandomRun::load_and_faults() {
   // Clients come in bursts: several ask within the time of a message.
   for (std::size_t i = 1; i < moments.size(); ++i)
     if (!moments[i].second && random_.chance(0.4))
-      moments[i].first = moments[i - 1].first + Duration{static_cast<std::int64_t>(random_.below(plan_.link.latency.ns * 3))};
+      moments[i].first =
+          moments[i - 1].first + Duration{static_cast<std::int64_t>(random_.below(plan_.link.latency.ns * 3))};
   std::sort(moments.begin(), moments.end());
   for (const auto& [when, is_fault] : moments) {
     if (!world_.run_until(std::max(when, world_.now()))) return;
-    if (is_fault)
-      faults_.strike();
-    else
-      workload_.operate();
+    if (is_fault) faults_.strike();
+    else workload_.operate();
   }
   world_.run_until(std::max(world_.now(), begin + plan_.safety));
 }
@@ -134,7 +135,8 @@ void RandomRun::expect_ended(const std::vector<RequestNumber>& requests, const s
   };
   if (run_until_true(all_ended)) return;
   for (const RequestNumber number : requests)
-    if (!ledger_.requests[number].ended) world_.violate("everything-finishes", judge_.describe(number) + " does not end " + after_what);
+    if (!ledger_.requests[number].ended)
+      world_.violate("everything-finishes", judge_.describe(number) + " does not end " + after_what);
 }
 
 void RandomRun::finish_requests() {
@@ -146,8 +148,10 @@ void RandomRun::finish_requests() {
     for (RequestNumber number = 1; number < ledger_.requests.size(); ++number) {
       const RequestRecord& request = ledger_.requests[number];
       if (request.ended) continue;
-      const bool bounded = request.deadline != Time::never() || request.kind == Ask::kRemove || request.kind == Ask::kSeal;
-      const bool readable = request.kind == Ask::kGet && available.contains(request.id) && has_room_for(request.node, request.id);
+      const bool bounded =
+          request.deadline != Time::never() || request.kind == Ask::kRemove || request.kind == Ask::kSeal;
+      const bool readable =
+          request.kind == Ask::kGet && available.contains(request.id) && has_room_for(request.node, request.id);
       if (bounded || readable) numbers.push_back(number);
     }
     return numbers;
@@ -161,7 +165,8 @@ void RandomRun::finish_requests() {
   if (failed()) return;
   std::vector<RequestNumber> rest;
   for (RequestNumber number = 1; number < ledger_.requests.size(); ++number)
-    if (!ledger_.requests[number].ended && !ledger_.requests[number].wait_if_lost) rest.push_back(number), clients_.cancel(number);
+    if (!ledger_.requests[number].ended && !ledger_.requests[number].wait_if_lost)
+      rest.push_back(number), clients_.cancel(number);
   expect_ended(rest, "though it was cancelled");
   while (!ledger_.held.empty()) clients_.release(ledger_.held.begin()->first);
   judge_.settled();
@@ -207,7 +212,8 @@ void RandomRun::read_everything() {
     if (!ledger_.objects.contains(id)) continue;  // its client was gone before it could tell the name
     for (int i = 0; i < 2; ++i) {
       const NodeIndex node = some_running_node();
-      reads.push_back(clients_.get(client_on(node), id, {.timeout_ns = plan_.patience.ns, .follow = random_.chance(0.2)}));
+      reads.push_back(
+          clients_.get(client_on(node), id, {.timeout_ns = plan_.patience.ns, .follow = random_.chance(0.2)}));
     }
   }
   expect_ended(reads, "though a complete copy exists");
@@ -226,8 +232,9 @@ void RandomRun::judge_reads(const std::vector<RequestNumber>& reads) {
     const auto [it, fresh] = first.try_emplace(read.id, number);
     const PutNumber before = *ledger_.requests[it->second].got;
     if (before != *read.got && ledger_.puts[*read.got].size >= 8)
-      return world_.violate("readers-agree", judge_.describe(it->second) + " read put " + std::to_string(before) + ", " +
-                                                 judge_.describe(number) + " read put " + std::to_string(*read.got));
+      return world_.violate("readers-agree", judge_.describe(it->second) + " read put " + std::to_string(before) +
+                                                 ", " + judge_.describe(number) + " read put " +
+                                                 std::to_string(*read.got));
   }
   while (!ledger_.held.empty()) clients_.release(ledger_.held.begin()->first);
 }
@@ -243,7 +250,8 @@ void RandomRun::delete_everything() {
   for (const auto& [id, record] : ledger_.objects) ids.insert(id);
   std::vector<RequestNumber> removes;
   if (some_running_node() == kNobody) return;
-  for (const ObjectId& id : ids) removes.push_back(clients_.remove(client_on(some_running_node()), id, plan_.patience.ns));
+  for (const ObjectId& id : ids)
+    removes.push_back(clients_.remove(client_on(some_running_node()), id, plan_.patience.ns));
   expect_ended(removes, "though faults have stopped");
   for (const RequestNumber number : removes)
     if (!failed() && ledger_.requests[number].code != Code::kOk)

@@ -23,7 +23,7 @@ struct RunResult {
   std::optional<Violation> violation;
   std::uint64_t digest = 0;  // of everything that happened: equal for equal seeds
   std::uint64_t events = 0;
-  std::uint64_t steps = 0;   // of agents
+  std::uint64_t steps = 0;  // of agents
   Duration virtual_time;
 };
 

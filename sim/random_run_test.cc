@@ -44,13 +44,19 @@ TEST(Options, AreParsedAndNonsenseIsRefused) {
   EXPECT_EQ(many->runs.last, 9u);
   EXPECT_TRUE(many->runs.twice);
   EXPECT_EQ(many->runs.nodes, 3u);
-  const auto scale = parse_options({"--scale", "--size", "2MiB", "--rate", "1gbit", "--latency", "1ms", "--arrivals", "spread"});
+  const auto scale =
+      parse_options({"--scale", "--size", "2MiB", "--rate", "1gbit", "--latency", "1ms", "--arrivals", "spread"});
   ASSERT_TRUE(scale);
   EXPECT_EQ(scale->scale.size, 2 * kMiB);
   EXPECT_EQ(scale->scale.rate, 125'000'000u);
   EXPECT_TRUE(scale->scale.spread);
-  for (const std::vector<std::string>& bad : std::vector<std::vector<std::string>>{
-           {"--seed"}, {"--seed", "x"}, {"--seeds", "9..5"}, {"--fly"}, {"--nodes", "0"}, {"--rate", "0"}, {"--trace=1"}})
+  for (const std::vector<std::string>& bad : std::vector<std::vector<std::string>>{{"--seed"},
+                                                                                   {"--seed", "x"},
+                                                                                   {"--seeds", "9..5"},
+                                                                                   {"--fly"},
+                                                                                   {"--nodes", "0"},
+                                                                                   {"--rate", "0"},
+                                                                                   {"--trace=1"}})
     EXPECT_FALSE(parse_options(bad)) << bad.front();
 }
 

@@ -20,9 +20,9 @@ class Broadcast final : public WorldObserver {
     link.up = link.down = static_cast<double>(options.rate);
     link.latency = options.latency;
     for (NodeIndex node = 0; node < options.nodes; ++node) {
-      Address address{"10." + std::to_string(node >> 16) + "." + std::to_string(node >> 8 & 255) + "." +
-                          std::to_string(node & 255),
-                      7411};
+      Address address{
+          "10." + std::to_string(node >> 16) + "." + std::to_string(node >> 8 & 255) + "." + std::to_string(node & 255),
+          7411};
       world_.add_node({address, link, options.size + 64 * kMiB, {}});
     }
   }
@@ -129,7 +129,8 @@ class Broadcast final : public WorldObserver {
     // Exact for moderate numbers; a sample is enough to see the shape of a huge one.
     const NodeIndex step = std::max<NodeIndex>(1, options_.nodes / 2000);
     for (std::uint32_t slice = 0; slice < slices_; ++slice)
-      for (NodeIndex node = 1; node < options_.nodes; node += step) result.depth = std::max(result.depth, depth_of(node, slice));
+      for (NodeIndex node = 1; node < options_.nodes; node += step)
+        result.depth = std::max(result.depth, depth_of(node, slice));
     const auto mean = [](auto begin, auto end) {
       return begin == end ? 0.0 : std::accumulate(begin, end, 0.0) / static_cast<double>(end - begin);
     };
@@ -161,16 +162,17 @@ class Broadcast final : public WorldObserver {
 ScaleResult run_scale(const ScaleOptions& options) { return Broadcast(options).run(); }
 
 void print_scale(const ScaleOptions& options, const ScaleResult& result, std::ostream& out) {
-  out << options.nodes << " nodes, " << format_size(options.size) << ", " << format_rate(static_cast<double>(options.rate))
-      << ", " << format_duration(options.latency) << " one way, arrivals " << (options.spread ? "spread" : "at once") << "\n";
+  out << options.nodes << " nodes, " << format_size(options.size) << ", "
+      << format_rate(static_cast<double>(options.rate)) << ", " << format_duration(options.latency)
+      << " one way, arrivals " << (options.spread ? "spread" : "at once") << "\n";
   if (!result.failure.empty()) out << "FAILED: " << result.failure << "\n";
   out << std::fixed << std::setprecision(3) << "  S/B                 " << result.ideal_s << " s\n"
       << "  last receiver       " << result.last_s << " s = " << result.last_s / result.ideal_s << " x S/B\n"
       << "  worst, own arrival  " << result.worst_s << " s = " << result.worst_s / result.ideal_s << " x S/B\n"
       << "  median, own arrival " << result.median_s << " s = " << result.median_s / result.ideal_s << " x S/B\n"
       << "  depth               " << result.depth << " hops, " << result.slices << " slices\n"
-      << std::setprecision(2) << "  home, per request   " << result.want_mean_us << " us (first tenth " << result.want_early_us
-      << ", last tenth " << result.want_late_us << ")\n"
+      << std::setprecision(2) << "  home, per request   " << result.want_mean_us << " us (first tenth "
+      << result.want_early_us << ", last tenth " << result.want_late_us << ")\n"
       << std::setprecision(1) << "  simulated in        " << result.wall_s << " s, " << result.events << " events\n";
 }
 

@@ -25,15 +25,15 @@ struct ScaleOptions {
 };
 
 struct ScaleResult {
-  std::string failure;    // empty: everybody has it
-  double ideal_s = 0;     // size / rate
-  double last_s = 0;      // from the first request until the last receiver has it
-  double worst_s = 0;     // the longest that one receiver took from its own arrival
+  std::string failure;  // empty: everybody has it
+  double ideal_s = 0;   // size / rate
+  double last_s = 0;    // from the first request until the last receiver has it
+  double worst_s = 0;   // the longest that one receiver took from its own arrival
   double median_s = 0;
-  std::uint32_t depth = 0;       // of the deepest tree: hops from the source
+  std::uint32_t depth = 0;  // of the deepest tree: hops from the source
   std::uint32_t slices = 1;
-  double want_mean_us = 0;       // what the home's agent spends on one request, in real time
-  double want_early_us = 0;      // mean of the first tenth and of the last tenth: growth would show
+  double want_mean_us = 0;   // what the home's agent spends on one request, in real time
+  double want_early_us = 0;  // mean of the first tenth and of the last tenth: growth would show
   double want_late_us = 0;
   std::uint64_t events = 0;
   double wall_s = 0;

@@ -20,15 +20,16 @@ constexpr std::array kRequests{
     Form{"put", 2, 2}, Form{"create", 2, 2}, Form{"get", 1, 1}, Form{"wait", 1, 64}, Form{"remove", 1, 1},
 };
 constexpr std::array kVerbs{
-    Form{"nodes", 1, 1},  Form{"limit", 2, 2},  Form{"write", 2, 2},       Form{"seal", 1, 1},       Form{"abort", 1, 1},
-    Form{"cancel", 1, 1}, Form{"release", 1, 1}, Form{"run", 1, 1},        Form{"crash", 1, 1},      Form{"unplug", 1, 1},
-    Form{"restart", 1, 1}, Form{"start", 1, 1}, Form{"stop", 1, 1},        Form{"pause", 1, 1},      Form{"resume", 1, 1},
-    Form{"kill-client", 1, 2}, Form{"partition", 3, 64}, Form{"cut", 2, 2}, Form{"heal", 0, 0},      Form{"break", 2, 2},
-    Form{"rate", 2, 2},   Form{"expect", 2, 64},
+    Form{"nodes", 1, 1},       Form{"limit", 2, 2},      Form{"write", 2, 2}, Form{"seal", 1, 1},  Form{"abort", 1, 1},
+    Form{"cancel", 1, 1},      Form{"release", 1, 1},    Form{"run", 1, 1},   Form{"crash", 1, 1}, Form{"unplug", 1, 1},
+    Form{"restart", 1, 1},     Form{"start", 1, 1},      Form{"stop", 1, 1},  Form{"pause", 1, 1}, Form{"resume", 1, 1},
+    Form{"kill-client", 1, 2}, Form{"partition", 3, 64}, Form{"cut", 2, 2},   Form{"heal", 0, 0},  Form{"break", 2, 2},
+    Form{"rate", 2, 2},        Form{"expect", 2, 64},
 };
 constexpr std::array<std::string_view, 3> kWithValue{"as", "of", "within"};  // "as p" is as=p
 constexpr std::array<std::string_view, 2> kFlags{"wait_if_lost", "follow"};
-constexpr std::array<std::string_view, 8> kOptions{"latency", "jitter", "rate", "capacity", "started", "timeout", "client", "count"};
+constexpr std::array<std::string_view, 8> kOptions{"latency", "jitter",  "rate",   "capacity",
+                                                   "started", "timeout", "client", "count"};
 
 template <typename List>
 bool contains(const List& list, std::string_view word) {

@@ -31,7 +31,7 @@ namespace hoplite::sim {
 
 struct Command {
   int line = 0;
-  std::vector<std::string> words;             // without options
+  std::vector<std::string> words;              // without options
   std::map<std::string, std::string> options;  // name=value; a flag has an empty value
 
   const std::string& verb() const { return words.front(); }

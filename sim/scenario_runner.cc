@@ -20,16 +20,26 @@ struct Wrong {  // thrown inside this file only, caught by run_scenario: any lin
 using Field = std::variant<std::uint64_t Limits::*, std::uint32_t Limits::*, Duration Limits::*>;
 const std::map<std::string, Field>& limit_fields() {
   static const std::map<std::string, Field> kFields{
-      {"inline_bytes", &Limits::inline_bytes},       {"want_refresh", &Limits::want_refresh},
-      {"request_retry", &Limits::request_retry},     {"stall_after", &Limits::stall_after},
-      {"starved_every", &Limits::starved_every},     {"retry_backoff", &Limits::retry_backoff},
-      {"ping_every", &Limits::ping_every},           {"gossip_every", &Limits::gossip_every},
-      {"ping_timeout", &Limits::ping_timeout},       {"indirect_timeout", &Limits::indirect_timeout},
-      {"sync_every", &Limits::sync_every},           {"rejoin_every", &Limits::rejoin_every},
-      {"tombstone_life", &Limits::tombstone_life},   {"max_tombstones", &Limits::max_tombstones},
-      {"facts_per_message", &Limits::facts_per_message}, {"slice_bytes", &Limits::slice_bytes},
-      {"max_slices", &Limits::max_slices},           {"max_children", &Limits::max_children},
-      {"default_rate", &Limits::default_rate},       {"hop_latency", &Limits::hop_latency},
+      {"inline_bytes", &Limits::inline_bytes},
+      {"want_refresh", &Limits::want_refresh},
+      {"request_retry", &Limits::request_retry},
+      {"stall_after", &Limits::stall_after},
+      {"starved_every", &Limits::starved_every},
+      {"retry_backoff", &Limits::retry_backoff},
+      {"ping_every", &Limits::ping_every},
+      {"gossip_every", &Limits::gossip_every},
+      {"ping_timeout", &Limits::ping_timeout},
+      {"indirect_timeout", &Limits::indirect_timeout},
+      {"sync_every", &Limits::sync_every},
+      {"rejoin_every", &Limits::rejoin_every},
+      {"tombstone_life", &Limits::tombstone_life},
+      {"max_tombstones", &Limits::max_tombstones},
+      {"facts_per_message", &Limits::facts_per_message},
+      {"slice_bytes", &Limits::slice_bytes},
+      {"max_slices", &Limits::max_slices},
+      {"max_children", &Limits::max_children},
+      {"default_rate", &Limits::default_rate},
+      {"hop_latency", &Limits::hop_latency},
   };
   return kFields;
 }
@@ -74,9 +84,11 @@ class Player {
     if (verb == "nodes") return build(command);
     if (!world_) throw Wrong{"'nodes' comes first"};
     if (verb == "expect") return expect(command);
-    if (command.words.size() > 1 && verb[0] == 'n' && verb.size() > 1 && std::isdigit(verb[1]) != 0) return request(command);
+    if (command.words.size() > 1 && verb[0] == 'n' && verb.size() > 1 && std::isdigit(verb[1]) != 0)
+      return request(command);
     if (verb == "run") return pass(take(parse_duration(command.words[1])));
-    if (verb == "write" || verb == "seal" || verb == "abort" || verb == "cancel" || verb == "release") return go_on(command);
+    if (verb == "write" || verb == "seal" || verb == "abort" || verb == "cancel" || verb == "release")
+      return go_on(command);
     fault(command);
   }
 
@@ -87,10 +99,11 @@ class Player {
     const auto it = limit_fields().find(command.words[1]);
     if (it == limit_fields().end()) throw Wrong{"there is no limit '" + command.words[1] + "'"};
     const std::string& value = command.words[2];
-    if (const auto* bytes = std::get_if<std::uint64_t Limits::*>(&it->second)) limits_.**bytes = take(parse_size(value));
+    if (const auto* bytes = std::get_if<std::uint64_t Limits::*>(&it->second))
+      limits_.** bytes = take(parse_size(value));
     if (const auto* count = std::get_if<std::uint32_t Limits::*>(&it->second))
-      limits_.**count = static_cast<std::uint32_t>(to_number(value));
-    if (const auto* pace = std::get_if<Duration Limits::*>(&it->second)) limits_.**pace = take(parse_duration(value));
+      limits_.** count = static_cast<std::uint32_t>(to_number(value));
+    if (const auto* pace = std::get_if<Duration Limits::*>(&it->second)) limits_.** pace = take(parse_duration(value));
   }
 
   void build(const Command& command) {
@@ -177,7 +190,8 @@ class Player {
       number = clients_->wait(who, ids, count, timeout);
     } else {
       const ObjectId id = object(command.words[2]);
-      if (verb == "get") number = clients_->get(who, id, {timeout, has(command, "wait_if_lost"), has(command, "follow")});
+      if (verb == "get")
+        number = clients_->get(who, id, {timeout, has(command, "wait_if_lost"), has(command, "follow")});
       if (verb == "remove") number = clients_->remove(who, id, timeout);
       if (verb == "put" || verb == "create") {
         const std::uint64_t size = take(parse_size(command.words[3]));
@@ -246,10 +260,8 @@ class Player {
   void partition(const Command& command) {
     std::vector<std::vector<NodeIndex>> sides(1);
     for (std::size_t i = 1; i < command.words.size(); ++i) {
-      if (command.words[i] == "/")
-        sides.emplace_back();
-      else
-        sides.back().push_back(node(command.words[i]));
+      if (command.words[i] == "/") sides.emplace_back();
+      else sides.back().push_back(node(command.words[i]));
     }
     disturb(kNobody, true);
     for (const auto& side : sides)

@@ -20,7 +20,8 @@ std::string failure_of(std::string_view text) {
 }
 
 TEST(ScenarioParser, SortsWordsIntoCommandsAndOptions) {
-  const auto scenario = parse_scenario("# a story\n\nnodes 3 latency=1ms   # comment\n  n1 get a as g timeout=5s follow\n");
+  const auto scenario =
+      parse_scenario("# a story\n\nnodes 3 latency=1ms   # comment\n  n1 get a as g timeout=5s follow\n");
   ASSERT_TRUE(scenario);
   ASSERT_EQ(scenario->commands.size(), 2u);
   EXPECT_EQ(scenario->commands[0].line, 3);
@@ -68,7 +69,8 @@ TEST(ScenarioRunner, ExpectationsCanFail) {
 }
 
 TEST(ScenarioRunner, TheTraceTellsTheStory) {
-  const auto scenario = parse_scenario("nodes 2\nn1 put cat 10 as p\nexpect p ok\nn2 get cat as g\nexpect g ok of p\ncrash n1\n");
+  const auto scenario =
+      parse_scenario("nodes 2\nn1 put cat 10 as p\nexpect p ok\nn2 get cat as g\nexpect g ok of p\ncrash n1\n");
   ASSERT_TRUE(scenario);
   std::ostringstream trace;
   EXPECT_EQ(run_scenario(*scenario, 0, &trace).failure, "");

@@ -17,9 +17,7 @@ std::string number(std::uint64_t n) { return std::to_string(n); }
 std::string version(Version v) { return v == 0 ? "none" : "v" + hex64(v).substr(12); }
 std::string code(Code c) { return std::string(code_name(c)); }
 
-std::string timeout(std::int64_t ns) {
-  return ns == kNoTimeout ? "" : ", at most " + format_duration(Duration{ns});
-}
+std::string timeout(std::int64_t ns) { return ns == kNoTimeout ? "" : ", at most " + format_duration(Duration{ns}); }
 
 const char* state_name(CopyState state) {
   switch (state) {
@@ -42,8 +40,7 @@ const char* drop_name(DropReason reason) {
 
 std::string news(const std::vector<MemberNews>& items, Names& names) {
   std::string text;
-  for (const MemberNews& item : items)
-    text += " " + names.node(item.ref) + (item.life == Life::kDead ? " dead" : "");
+  for (const MemberNews& item : items) text += " " + names.node(item.ref) + (item.life == Life::kDead ? " dead" : "");
   return text;
 }
 
@@ -106,7 +103,8 @@ std::string fields(const Message& message, Names& names) {
           [&](const News& m) { return news(m.news, names); },
           [&](const Sync& m) { return news(m.members, names); },
           [&](const PutRequest& m) {
-            return " " + object(m.id) + " " + version(m.version) + ", " + number(m.size) + " B" + (m.sealed ? ", sealed" : "");
+            return " " + object(m.id) + " " + version(m.version) + ", " + number(m.size) + " B" +
+                   (m.sealed ? ", sealed" : "");
           },
           [&](const PutReply& m) { return " " + object(m.id) + ": " + code(m.code); },
           [&](const Want& m) { return " " + want(m, names); },

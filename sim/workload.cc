@@ -86,7 +86,8 @@ void Workload::create(ClientKey client) {
 
 void Workload::go_on_writing() {
   if (ledger_.writing.empty()) return;
-  const auto it = std::next(ledger_.writing.begin(), static_cast<std::ptrdiff_t>(random_.below(ledger_.writing.size())));
+  const auto it =
+      std::next(ledger_.writing.begin(), static_cast<std::ptrdiff_t>(random_.below(ledger_.writing.size())));
   const RequestNumber create = it->first;
   const double dice = random_.uniform();
   if (dice < 0.45) {
@@ -101,10 +102,8 @@ void Workload::go_on_writing() {
 void Workload::finish_writing() {
   while (!ledger_.writing.empty()) {
     const RequestNumber create = ledger_.writing.begin()->first;
-    if (random_.chance(0.7))
-      clients_.seal(create, kNoTimeout);
-    else
-      clients_.abort(create);
+    if (random_.chance(0.7)) clients_.seal(create, kNoTimeout);
+    else clients_.abort(create);
   }
 }
 

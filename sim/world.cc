@@ -21,7 +21,9 @@ double thread_seconds() {
 class World::BulkProgress final : public Progress {
  public:
   BulkProgress(const Bulk& bulk, NodeIndex node) : bulk_(bulk), node_(node) {}
-  std::uint64_t watermark(CopyKey copy, std::uint32_t slice) const override { return bulk_.watermark(node_, copy, slice); }
+  std::uint64_t watermark(CopyKey copy, std::uint32_t slice) const override {
+    return bulk_.watermark(node_, copy, slice);
+  }
 
  private:
   const Bulk& bulk_;
@@ -198,7 +200,8 @@ void World::step(NodeIndex node, Event event, ByteView payload) {
   mix(node << 8 | event.index());
   ++steps_;
   if (trace_.on())
-    if (const std::string text = describe(event, trace_.names()); !text.empty()) trace_.say(now(), node_name(node), text);
+    if (const std::string text = describe(event, trace_.names()); !text.empty())
+      trace_.say(now(), node_name(node), text);
   Effects effects;
   if (!spare_effects_.empty()) {
     effects.swap(spare_effects_.back());
@@ -208,7 +211,8 @@ void World::step(NodeIndex node, Event event, ByteView payload) {
   note_renaming(node);
   for (Effect& effect : effects) {
     if (trace_.on())
-      if (const std::string text = describe(effect, trace_.names()); !text.empty()) trace_.say(now(), node_name(node), text);
+      if (const std::string text = describe(effect, trace_.names()); !text.empty())
+        trace_.say(now(), node_name(node), text);
     mix(effect.index());
     std::visit([&](auto& e) { carry_out(node, e, payload); }, effect);
   }
@@ -221,7 +225,8 @@ void World::note_renaming(NodeIndex node) {
   const NodeRef before = hosts_[node].ref;
   if (nodes_[node].agent->self() == before) return;
   hosts_[node].ref = nodes_[node].agent->self();
-  if (trace_.on()) trace_.say(now(), node_name(node), "was given up, and is " + trace_.names().node(hosts_[node].ref) + " now");
+  if (trace_.on())
+    trace_.say(now(), node_name(node), "was given up, and is " + trace_.names().node(hosts_[node].ref) + " now");
   network_.disconnect_all(node);
   bulk_.disconnect_all(node);
   if (observer_ != nullptr) observer_->on_rename(node, before);
@@ -251,7 +256,8 @@ void World::message_arrived(NodeIndex at, NodeRef from, const std::string& bytes
   auto decoded = decode_message(std::as_bytes(std::span(bytes)));
   if (!decoded) return contract_broken(at, "a message cannot be decoded: " + decoded.error().message);
   if (trace_.on())
-    trace_.say(now(), node_name(at), "<- " + trace_.names().node(from) + "  " + describe(decoded->message, trace_.names()));
+    trace_.say(now(), node_name(at),
+               "<- " + trace_.names().node(from) + "  " + describe(decoded->message, trace_.names()));
   const ByteView payload = decoded->payload;
   const bool is_want = options_.cost != nullptr && std::holds_alternative<Want>(decoded->message);
   const double began = is_want ? thread_seconds() : 0;
@@ -262,7 +268,8 @@ void World::message_arrived(NodeIndex at, NodeRef from, const std::string& bytes
 void World::peer_lost(NodeIndex at, NodeRef peer, Loss why) {
   static constexpr const char* kWhy[] = {"closed", "refused", "no answer", "somebody else is there", "rejected"};
   if (trace_.on())
-    trace_.say(now(), node_name(at), "has no connection with " + trace_.names().node(peer) + ": " + kWhy[static_cast<int>(why)]);
+    trace_.say(now(), node_name(at),
+               "has no connection with " + trace_.names().node(peer) + ": " + kWhy[static_cast<int>(why)]);
   step(at, event::PeerLost{peer, why});
 }
 
@@ -285,15 +292,13 @@ void World::carry_out(NodeIndex node, effect::Send& send, ByteView payload) {
     bytes.append(reinterpret_cast<const char*>(payload.data()), payload.size());
   if (send.payload == effect::Payload::kExtent) {
     const ByteSpan memory = nodes_[node].arena;
-    if (!options_.carry_bytes)
-      bytes.append(send.extent.size, '\0');
-    else if (send.extent.end() > memory.size())
-      contract_broken(node, "a payload outside the arena");
-    else
-      bytes.append(reinterpret_cast<const char*>(memory.data() + send.extent.offset), send.extent.size);
+    if (!options_.carry_bytes) bytes.append(send.extent.size, '\0');
+    else if (send.extent.end() > memory.size()) contract_broken(node, "a payload outside the arena");
+    else bytes.append(reinterpret_cast<const char*>(memory.data() + send.extent.offset), send.extent.size);
   }
   if (bytes.size() > options_.limits.max_message_bytes)
-    return contract_broken(node, std::string("a ") + message_name(send.message) + " of " + std::to_string(bytes.size()) + " bytes");
+    return contract_broken(
+        node, std::string("a ") + message_name(send.message) + " of " + std::to_string(bytes.size()) + " bytes");
   network_.send(node, send.to, send.address, std::move(bytes));
 }
 
@@ -309,7 +314,8 @@ void World::carry_out(NodeIndex node, effect::Disconnect& disconnect, ByteView) 
 }
 
 void World::carry_out(NodeIndex node, effect::StorePayload& store, ByteView payload) {
-  if (store.extent.size != payload.size()) return contract_broken(node, "StorePayload of another size than the payload");
+  if (store.extent.size != payload.size())
+    return contract_broken(node, "StorePayload of another size than the payload");
   if (!options_.carry_bytes || payload.empty()) return;
   if (store.extent.end() > nodes_[node].arena.size()) return contract_broken(node, "StorePayload outside the arena");
   std::memcpy(nodes_[node].arena.data() + store.extent.offset, payload.data(), payload.size());
@@ -369,9 +375,9 @@ void World::ask(ClientKey client, std::uint64_t request, client::Request message
   Port& port = ports_[client - 1];
   if (!port.open) return;
   if (trace_.on())
-    trace_.say(now(), node_name(port.process.node), "client " + std::to_string(client) + " " +
-                                                        describe(message, trace_.names()) + " (request " +
-                                                        std::to_string(request) + ")");
+    trace_.say(now(), node_name(port.process.node),
+               "client " + std::to_string(client) + " " + describe(message, trace_.names()) + " (request " +
+                   std::to_string(request) + ")");
   port.asks.push_back({request, std::move(message), std::move(payload)});
   const Duration delay{static_cast<std::int64_t>(random_.below(options_.client_delay.ns + 1))};
   port.last_ask = std::max(port.last_ask, now() + delay);
@@ -395,9 +401,9 @@ void World::answer_arrived(ClientKey client) {
   const Answer answer = std::move(port.answers.front());
   port.answers.pop_front();
   if (trace_.on())
-    trace_.say(now(), node_name(port.process.node), "client " + std::to_string(client) + " hears: " +
-                                                        describe(answer.message, trace_.names()) + " (request " +
-                                                        std::to_string(answer.request) + ")");
+    trace_.say(now(), node_name(port.process.node),
+               "client " + std::to_string(client) + " hears: " + describe(answer.message, trace_.names()) +
+                   " (request " + std::to_string(answer.request) + ")");
   if (observer_ != nullptr) observer_->on_reply(client, answer.request, answer.message);
 }
 

@@ -33,8 +33,8 @@ struct WorldOptions {
   Limits limits;
   NetworkOptions network;
   BulkOptions bulk;
-  bool carry_bytes = true;        // false: sizes only, for very large runs
-  Duration client_delay;          // a request or reply takes up to this long between client and daemon
+  bool carry_bytes = true;                       // false: sizes only, for very large runs
+  Duration client_delay;                         // a request or reply takes up to this long between client and daemon
   std::uint64_t max_events = ~std::uint64_t{0};  // more than this is a livelock
   std::ostream* trace = nullptr;
   StepCost* cost = nullptr;
@@ -53,8 +53,8 @@ class WorldObserver {
   virtual ~WorldObserver() = default;
   virtual void on_reply(ClientKey client, std::uint64_t request, const client::Reply& reply) = 0;
   virtual void on_transfer(const Bulk::Transfer& transfer) = 0;
-  virtual void on_leave(NodeIndex node) = 0;                  // it says goodbye, and will be gone in a moment
-  virtual void on_death(NodeIndex node) = 0;                  // after the process is gone
+  virtual void on_leave(NodeIndex node) = 0;                   // it says goodbye, and will be gone in a moment
+  virtual void on_death(NodeIndex node) = 0;                   // after the process is gone
   virtual void on_rename(NodeIndex node, NodeRef before) = 0;  // it heard that it was given up
 };
 
@@ -101,7 +101,7 @@ class World final : private NetworkSink, private BulkSink {
 
   // --- clients
   ClientKey attach(NodeIndex node);
-  void detach(ClientKey client);  // it dies, or ends: the daemon sees the socket close
+  void detach(ClientKey client);          // it dies, or ends: the daemon sees the socket close
   bool attached(ClientKey client) const;  // and its daemon is still the one it attached to
   NodeIndex node_of(ClientKey client) const { return ports_[client - 1].process.node; }
   // The client's number at its daemon, for ids that it mints itself.

@@ -23,7 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 
 bool is_program(const std::string& path) {
-  struct stat status {};
+  struct stat status{};
   return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) && ::access(path.c_str(), X_OK) == 0;
 }
 
@@ -86,7 +86,8 @@ std::string read_line(int fd, std::chrono::seconds timeout, bool& timed_out) {
   std::string line;
   timed_out = false;
   while (line.find('\n') == std::string::npos) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
     if (left.count() <= 0) {
       timed_out = true;
       break;
@@ -168,9 +169,11 @@ Result<DaemonProcess> spawn_daemon(const SpawnOptions& options) {
   if (!program) return program.error();
   const UniqueFd input(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   const UniqueFd output(::open(options.output_file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
-  if (!output) return Error{Code::kUnavailable, "cannot write the log " + options.output_file + ": " + std::strerror(errno)};
+  if (!output)
+    return Error{Code::kUnavailable, "cannot write the log " + options.output_file + ": " + std::strerror(errno)};
   int ends[2] = {-1, -1};
-  if (::pipe2(ends, O_CLOEXEC) != 0) return Error{Code::kUnavailable, std::string("cannot make a pipe: ") + std::strerror(errno)};
+  if (::pipe2(ends, O_CLOEXEC) != 0)
+    return Error{Code::kUnavailable, std::string("cannot make a pipe: ") + std::strerror(errno)};
   const UniqueFd ready(ends[0]);
   UniqueFd ready_end(ends[1]);
 

@@ -23,7 +23,8 @@ constexpr auto kStopTimeout = 5s;  // then they are killed
 constexpr auto kLook = 10ms;
 
 std::string how_it_ended(int status) {
-  if (WIFSIGNALED(status)) return std::string("signal ") + std::to_string(WTERMSIG(status)) + ", " + strsignal(WTERMSIG(status));
+  if (WIFSIGNALED(status))
+    return std::string("signal ") + std::to_string(WTERMSIG(status)) + ", " + strsignal(WTERMSIG(status));
   return "status " + std::to_string(WEXITSTATUS(status));
 }
 
@@ -75,8 +76,9 @@ Result<void> LocalCluster::wait_until_joined(const std::function<bool()>& interr
       if (status->members == nodes_.size()) break;
       if (interrupted()) return kInterrupted;
       if (Clock::now() > deadline)
-        return Error{Code::kTimedOut, "node " + std::to_string(index + 1) + " sees only " + std::to_string(status->members) +
-                                          " of " + std::to_string(nodes_.size()) + " nodes"};
+        return Error{Code::kTimedOut, "node " + std::to_string(index + 1) + " sees only " +
+                                          std::to_string(status->members) + " of " + std::to_string(nodes_.size()) +
+                                          " nodes"};
       std::this_thread::sleep_for(kLook);
     }
   }

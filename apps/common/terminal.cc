@@ -64,7 +64,8 @@ int terminal_rows(int fd) { return terminal_size(fd).ws_row; }
 std::string bar(double share, int width) {
   const int inner = std::max(width - 2, 1);
   const int full = static_cast<int>(std::floor(std::clamp(share, 0.0, 1.0) * inner));
-  return "[" + std::string(static_cast<std::size_t>(full), '#') + std::string(static_cast<std::size_t>(inner - full), ' ') + "]";
+  return "[" + std::string(static_cast<std::size_t>(full), '#') +
+         std::string(static_cast<std::size_t>(inner - full), ' ') + "]";
 }
 
 Table::Table(std::vector<std::pair<std::string, Align>> columns) {
@@ -113,14 +114,16 @@ ProgressLine::ProgressLine(std::string what)
 
 ProgressLine::~ProgressLine() { clear(); }
 
-std::string progress_text(const std::string& what, std::uint64_t bytes, std::uint64_t size, double seconds, int columns) {
+std::string progress_text(const std::string& what, std::uint64_t bytes, std::uint64_t size, double seconds,
+                          int columns) {
   if (size == 0) return what + ": waiting";
   const double share = static_cast<double>(bytes) / static_cast<double>(size);
   const double rate = seconds > 0 ? static_cast<double>(bytes) / seconds : 0;
   char percent[16];
   std::snprintf(percent, sizeof percent, " %3.0f %%  ", share * 100);
   std::string facts = percent + format_size(bytes) + " of " + format_size(size) + "  " + format_rate(rate);
-  if (rate > 0) facts += "  " + format_duration(Duration::from_seconds(static_cast<double>(size - bytes) / rate)) + " left";
+  if (rate > 0)
+    facts += "  " + format_duration(Duration::from_seconds(static_cast<double>(size - bytes) / rate)) + " left";
   const int room = columns - static_cast<int>(what.size() + facts.size()) - 3;
   return what + " " + (room >= 10 ? bar(share, std::min(room, 40)) : "") + facts;
 }
@@ -148,7 +151,7 @@ Interrupts::Interrupts() {
     wake_pipe_write = ends[1];
   }
   interrupt_asked = false;
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_handler = on_signal;
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) ::sigaction(signal, &action, nullptr);
 }

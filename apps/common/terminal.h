@@ -62,7 +62,8 @@ class ProgressLine {
   std::chrono::steady_clock::time_point last_drawn_;
   bool drawn_ = false;
 };
-std::string progress_text(const std::string& what, std::uint64_t bytes, std::uint64_t size, double seconds, int columns);
+std::string progress_text(const std::string& what, std::uint64_t bytes, std::uint64_t size, double seconds,
+                          int columns);
 
 // SIGINT and SIGTERM as a question instead of an end; SIGCHLD wakes the wait. One at a time.
 class Interrupts {

@@ -19,7 +19,8 @@ bool same(std::span<const std::byte> a, std::span<const std::byte> b) {
 }
 
 bool all_ended(const std::vector<Receiver>& receivers) {
-  return std::all_of(receivers.begin(), receivers.end(), [](const Receiver& r) { return r.seconds || r.failed || r.killed; });
+  return std::all_of(receivers.begin(), receivers.end(),
+                     [](const Receiver& r) { return r.seconds || r.failed || r.killed; });
 }
 
 // Collects the ends of the gets, which come on the clients' own threads.
@@ -37,10 +38,8 @@ void start_get(Client& client, ObjectId id, std::chrono::seconds timeout, std::s
     const bool right = view.ok() && same(view->bytes(), expected);
     const std::lock_guard lock(ends->mutex);
     --ends->under_way;
-    if (right)
-      ends->done.emplace_back(index, seconds);
-    else
-      ends->failed.emplace_back(index, view.ok() ? "the bytes are not those that were put" : view.error().message);
+    if (right) ends->done.emplace_back(index, seconds);
+    else ends->failed.emplace_back(index, view.ok() ? "the bytes are not those that were put" : view.error().message);
   });
 }
 
@@ -53,7 +52,8 @@ void look_at(Attendants& nodes, ObjectId id, Receiver& receiver) {
     if (object.id != id) continue;
     if (object.size > 0) receiver.share = static_cast<double>(object.bytes) / static_cast<double>(object.size);
     const int parent = nodes.index_of(object.parent);
-    if (parent >= 0 && (receiver.parents.empty() || receiver.parents.back() != parent)) receiver.parents.push_back(parent);
+    if (parent >= 0 && (receiver.parents.empty() || receiver.parents.back() != parent))
+      receiver.parents.push_back(parent);
   }
 }
 
@@ -87,7 +87,8 @@ int Attendants::index_of(const std::string& node_id) const {
   return found == node_ids_.end() ? -1 : static_cast<int>(found - node_ids_.begin());
 }
 
-Result<BroadcastResult> run_broadcast(Attendants& nodes, std::span<const std::byte> expected, const BroadcastOptions& options) {
+Result<BroadcastResult> run_broadcast(Attendants& nodes, std::span<const std::byte> expected,
+                                      const BroadcastOptions& options) {
   BroadcastResult result;
   const auto ends = std::make_shared<Ends>();
   ends->under_way = options.receivers.size();

@@ -53,6 +53,7 @@ struct BroadcastOptions {
 };
 
 // All receivers get the object at once; each compares what it got with `expected`. kCancelled if `watch` gave up.
-Result<BroadcastResult> run_broadcast(Attendants& nodes, std::span<const std::byte> expected, const BroadcastOptions& options);
+Result<BroadcastResult> run_broadcast(Attendants& nodes, std::span<const std::byte> expected,
+                                      const BroadcastOptions& options);
 
 }  // namespace hoplite

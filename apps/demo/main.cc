@@ -55,7 +55,8 @@ class Demo {
 
   using Watch = std::function<void(double, std::vector<Receiver>&)>;
   // A fresh object for `receivers`; it is removed in the end, so that every round starts the same.
-  Result<BroadcastResult> broadcast(const std::vector<std::size_t>& receivers, Picture& picture, const Watch& also = {}) {
+  Result<BroadcastResult> broadcast(const std::vector<std::size_t>& receivers, Picture& picture,
+                                    const Watch& also = {}) {
     const auto id = nodes_.at(0).put(bytes_);
     if (!id) return id.error();
     BroadcastOptions options;
@@ -134,7 +135,8 @@ class Demo {
     std::printf("\n%s to %zu receivers at %s:\n", format_size(options_.size).c_str(), nodes_.size() - 1,
                 format_rate(static_cast<double>(options_.rate)).c_str());
     std::printf("  one after another      %6.2f s   %.2fx of what the wire allows\n", naive, naive / limit);
-    std::printf("  Hoplite                %6.2f s   %.2fx, %.1f times faster\n", together, together / limit, naive / together);
+    std::printf("  Hoplite                %6.2f s   %.2fx, %.1f times faster\n", together, together / limit,
+                naive / together);
     std::printf("  Hoplite, relay killed  %6.2f s   %.2fx\n", killed, killed / limit);
     std::printf("  the wire's limit       %6.2f s   one receiver, nothing else\n", limit);
   }
@@ -185,6 +187,7 @@ int main(int argc, char** argv) {
   options.rate = *parsed_rate;
   const auto result = hoplite::run(options);
   if (result.ok()) return 0;
-  if (result.code() != hoplite::Code::kCancelled) std::fprintf(stderr, "hoplite-demo: %s\n", result.error().message.c_str());
+  if (result.code() != hoplite::Code::kCancelled)
+    std::fprintf(stderr, "hoplite-demo: %s\n", result.error().message.c_str());
   return 1;
 }

@@ -70,8 +70,13 @@ void Picture::draw(double seconds, const std::vector<Receiver>& receivers) {
 }
 
 void Picture::leave(double seconds, const std::vector<Receiver>& receivers) {
-  last_line_s_ = -1;
-  draw(seconds, receivers);
+  if (live_) {
+    draw(seconds, receivers);
+  } else {
+    for (const Receiver& receiver : receivers)
+      std::printf("  %s  %s\n", name(receiver.node).c_str(), state_text(receiver).c_str());
+    std::fflush(stdout);
+  }
   last_line_s_ = 0;
   block_.leave();
 }

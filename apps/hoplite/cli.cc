@@ -31,7 +31,16 @@ int fail(const std::string& message) {
   return kExitFailed;
 }
 
-int fail(const Error& error) { return fail(error.message); }
+int fail(const Error& error, const std::string& typed) {
+  // For these the kind is half of the news; the others say it themselves.
+  const bool say_kind = error.code == Code::kTimedOut || error.code == Code::kLost || error.code == Code::kDeleted ||
+                        error.code == Code::kExists || error.code == Code::kStoreFull;
+  std::string message = say_kind ? error.to_string() : error.message;
+  const std::string id = typed.empty() ? "" : ObjectId::from_text(typed).to_string();
+  const std::size_t at = id.empty() || id == typed ? std::string::npos : message.find(id);
+  if (at != std::string::npos) message.insert(at, typed + " = ");
+  return fail(message);
+}
 
 Result<Client> connect(const Common& common) { return Client::connect({.socket = common.socket}); }
 

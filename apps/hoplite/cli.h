@@ -35,8 +35,9 @@ struct Cli {
   CLI::App& bare_subcommand(const std::string& name, const std::string& help, std::function<int()> run);
 };
 
-// One sentence on standard error; returns kExitFailed.
-int fail(const Error& error);
+// One sentence on standard error; returns kExitFailed. With `typed`, what the user called the object is put in front of
+// its id, if it was a name.
+int fail(const Error& error, const std::string& typed = "");
 int fail(const std::string& message);
 
 Result<Client> connect(const Common& common);

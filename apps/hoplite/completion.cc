@@ -41,7 +41,8 @@ std::string bash_script(const CLI::App& app) {
       "  esac\n"
       "  local words=\n"
       "  case $command in\n"
-      "    '') words='" + command_names(app) + " " + words_of(app) + "' ;;\n";
+      "    '') words='" +
+      command_names(app) + " " + words_of(app) + "' ;;\n";
   for (const CLI::App* sub : app.get_subcommands(nullptr)) {
     std::string words = words_of(*sub);
     if (sub->get_name() == "completion") words += " bash zsh";
@@ -51,7 +52,8 @@ std::string bash_script(const CLI::App& app) {
       "  esac\n"
       "  if [[ $command == put && $word != -* ]]; then COMPREPLY=($(compgen -f -- \"$word\")); return; fi\n"
       "  if [[ $command =~ ^(get|wait|rm)$ && $word != -* ]]; then\n"
-      "    words=$(hoplite ls --json 2>/dev/null | grep -oE '\"(id|name)\": \"[^\" ]+\"' | sed -E 's/.*: \"(.*)\"/\\1/')\n"
+      "    words=$(hoplite ls --json 2>/dev/null | grep -oE '\"(id|name)\": \"[^\" ]+\"' | sed -E 's/.*: "
+      "\"(.*)\"/\\1/')\n"
       "  fi\n"
       "  COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n"
       "}\n"
@@ -75,8 +77,9 @@ std::string zsh_options(const CLI::App& app) {
     for (const std::string& name : option->get_lnames()) {
       const bool takes_value = option->get_expected_max() > 0;
       const bool file = option->get_type_name() == "FILE" || option->get_type_name() == "PATH";
-      specs += " \\\n        '--" + name + (takes_value ? "=" : "") + "[" + zsh_quoted(option->get_description()) + "]" +
-               (takes_value ? ":" + zsh_quoted(option->get_type_name()) + ":" + (file ? "_files" : "") : "") + "'";
+      specs += " \\\n        '--" + name + (takes_value ? "=" : "") + "[" + zsh_quoted(option->get_description()) +
+               "]" + (takes_value ? ":" + zsh_quoted(option->get_type_name()) + ":" + (file ? "_files" : "") : "") +
+               "'";
     }
   return specs;
 }
@@ -99,8 +102,8 @@ std::string zsh_script(const CLI::App& app) {
             "      case $line[1] in\n";
   for (const CLI::App* sub : app.get_subcommands(nullptr)) {
     const std::string name = sub->get_name();
-    const std::string positional = name == "put"                                    ? " '*:file:_files'"
-                                   : name == "completion"                           ? " '1:shell:(bash zsh)'"
+    const std::string positional = name == "put"                                     ? " '*:file:_files'"
+                                   : name == "completion"                            ? " '1:shell:(bash zsh)'"
                                    : name == "get" || name == "wait" || name == "rm" ? " '*:id:_hoplite_ids'"
                                                                                      : "";
     script += "        " + name + ") _arguments" + zsh_options(*sub) + positional + " ;;\n";
@@ -111,7 +114,8 @@ std::string zsh_script(const CLI::App& app) {
       "}\n"
       "_hoplite_ids() {\n"
       "  local -a ids\n"
-      "  ids=(${(f)\"$(hoplite ls --json 2>/dev/null | grep -oE '\"(id|name)\": \"[^\" ]+\"' | sed -E 's/.*: \"(.*)\"/\\1/')\"})\n"
+      "  ids=(${(f)\"$(hoplite ls --json 2>/dev/null | grep -oE '\"(id|name)\": \"[^\" ]+\"' | sed -E 's/.*: "
+      "\"(.*)\"/\\1/')\"})\n"
       "  compadd -a ids\n"
       "}\n"
       "compdef _hoplite hoplite\n";

@@ -12,7 +12,8 @@ namespace hoplite {
 namespace {
 
 template <typename Facts>
-int show(const Result<Facts>& facts, bool json, std::string (*as_json)(const Facts&), std::string (*as_text)(const Facts&)) {
+int show(const Result<Facts>& facts, bool json, std::string (*as_json)(const Facts&),
+         std::string (*as_text)(const Facts&)) {
   if (!facts) return fail(facts.error());
   const std::string text = json ? as_json(*facts) + "\n" : as_text(*facts);
   std::fwrite(text.data(), 1, text.size(), stdout);

@@ -31,7 +31,7 @@ class Output {
  public:
   static Result<std::unique_ptr<Output>> open(const std::string& path) {
     auto output = std::unique_ptr<Output>(new Output(path));
-    struct stat status {};
+    struct stat status{};
     const bool special = ::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode);
     output->written_to_ = special ? path : path + ".part-" + std::to_string(::getpid());
     const int flags = special ? O_WRONLY | O_CLOEXEC : O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
@@ -80,7 +80,8 @@ class Output {
   std::size_t done_ = 0;
 };
 
-Result<std::uint64_t> get_to_file(Client& client, const GetArguments& arguments, ObjectId id, const GetOptions& options) {
+Result<std::uint64_t> get_to_file(Client& client, const GetArguments& arguments, ObjectId id,
+                                  const GetOptions& options) {
   auto output = Output::open(arguments.output);
   if (!output) return output.error();
   auto follower = client.follow(id, options);
@@ -113,7 +114,8 @@ Result<std::uint64_t> get_to_stdout(Client& client, ObjectId id, const GetOption
   while (done < view->size()) {
     const ssize_t n = ::write(STDOUT_FILENO, view->data() + done, view->size() - done);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return Error{Code::kInvalidArgument, std::string("cannot write to standard output: ") + std::strerror(errno)};
+    if (n < 0)
+      return Error{Code::kInvalidArgument, std::string("cannot write to standard output: ") + std::strerror(errno)};
     done += static_cast<std::size_t>(n);
   }
   return view->size();
@@ -126,12 +128,13 @@ int run_get(const Common& common, const GetArguments& arguments) {
   const GetOptions options{arguments.timeout, arguments.wait_if_lost ? OnLost::kWait : OnLost::kFail};
   if (arguments.output.empty()) {
     const auto size = get_to_stdout(*client, id, options);
-    return size ? kExitOk : fail(size.error());
+    return size ? kExitOk : fail(size.error(), arguments.id);
   }
   const auto size = get_to_file(*client, arguments, id, options);
-  if (!size) return fail(size.error());
+  if (!size) return fail(size.error(), arguments.id);
   if (common.json)
-    std::printf("%s\n", JsonObject().add("id", id.to_string()).add("size", *size).add("file", arguments.output).text().c_str());
+    std::printf("%s\n",
+                JsonObject().add("id", id.to_string()).add("size", *size).add("file", arguments.output).text().c_str());
   return kExitOk;
 }
 
@@ -143,7 +146,8 @@ void add_get(Cli& cli) {
                                  [&cli, arguments] { return run_get(cli.common, *arguments); });
   app.add_option("id", arguments->id, "a name or an id")->required()->type_name("ID");
   app.add_option("-o,--output", arguments->output, "write to this file [standard output]")->type_name("FILE");
-  app.add_flag("--wait-if-lost", arguments->wait_if_lost, "go on waiting when every copy was lost: somebody may put it again");
+  app.add_flag("--wait-if-lost", arguments->wait_if_lost,
+               "go on waiting when every copy was lost: somebody may put it again");
   add_timeout(app, arguments->timeout, "how long to wait, as 5s [no limit]");
 }
 

@@ -27,16 +27,19 @@ void print_nodes(const LocalCluster& cluster, bool json) {
                    .text());
     std::printf("%s\n", list.text().c_str());
   } else {
-    Table table({{"NODE", Table::Align::kRight}, {"PID", Table::Align::kRight}, {"ADDRESS", Table::Align::kLeft},
+    Table table({{"NODE", Table::Align::kRight},
+                 {"PID", Table::Align::kRight},
+                 {"ADDRESS", Table::Align::kLeft},
                  {"SOCKET", Table::Align::kLeft}});
     for (std::size_t i = 0; i < nodes.size(); ++i)
       table.add({std::to_string(i + 1), std::to_string(nodes[i].process.pid), nodes[i].process.address,
                  nodes[i].process.socket});
-    std::printf("%s\nTalk to them from another terminal, for example\n\n"
-                "  export HOPLITE_SOCKET=%s\n  hoplite put FILE --id example\n  hoplite get example --socket %s -o COPY\n"
-                "  hoplite top\n\nCtrl-C stops them all and removes %s.\n",
-                table.text().c_str(), nodes.front().process.socket.c_str(), nodes.back().process.socket.c_str(),
-                cluster.folder().c_str());
+    std::printf(
+        "%s\nTalk to them from another terminal, for example\n\n"
+        "  export HOPLITE_SOCKET=%s\n  hoplite put FILE --id example\n  hoplite get example --socket %s -o COPY\n"
+        "  hoplite top\n\nCtrl-C stops them all and removes %s.\n",
+        table.text().c_str(), nodes.front().process.socket.c_str(), nodes.back().process.socket.c_str(),
+        cluster.folder().c_str());
   }
   std::fflush(stdout);
 }
@@ -82,8 +85,12 @@ void add_local(Cli& cli) {
   options->memory_bytes = kDefaultMemory;
   CLI::App& app = cli.bare_subcommand("local", "a cluster on this machine for trying things out, until Ctrl-C",
                                       [&cli, options] { return run_local(cli.common, *options); });
-  app.add_option("nodes", options->nodes, "how many daemons")->required()->check(CLI::Range(1, kMaxNodes))->type_name("N");
-  add_quantity(app, "--rate", "RATE", "limit what each of them sends, as 500mbit [none]", options->max_rate, parse_rate);
+  app.add_option("nodes", options->nodes, "how many daemons")
+      ->required()
+      ->check(CLI::Range(1, kMaxNodes))
+      ->type_name("N");
+  add_quantity(app, "--rate", "RATE", "limit what each of them sends, as 500mbit [none]", options->max_rate,
+               parse_rate);
   add_quantity(app, "--memory", "SIZE", "room for objects on each [256MiB]", options->memory_bytes, parse_size);
   app.add_flag("--json", cli.common.json, "print JSON");
 }

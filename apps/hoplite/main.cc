@@ -6,8 +6,9 @@
 int main(int argc, char** argv) {
   // Writing to a pipe whose reader has gone is an error to report, not a death.
   ::signal(SIGPIPE, SIG_IGN);
-  CLI::App app{"An object store whose transfers are collectives: put on one node, get on all others at the wire's speed.",
-               "hoplite"};
+  CLI::App app{
+      "An object store whose transfers are collectives: put on one node, get on all others at the wire's speed.",
+      "hoplite"};
   app.set_version_flag("--version", "hoplite " HOPLITE_VERSION);
   app.require_subcommand(1);
   app.fallthrough(false);
@@ -26,6 +27,12 @@ int main(int argc, char** argv) {
 
   try {
     app.parse(argc, argv);
+  } catch (const CLI::RequiredError& error) {
+    // CLI11 misses the subcommand before it wonders about the word that stands in its place.
+    const auto unknown = app.remaining();
+    if (unknown.empty()) return app.exit(error), hoplite::kExitUsage;
+    hoplite::fail("there is no command \"" + unknown.front() + "\"; `hoplite --help` lists them");
+    return hoplite::kExitUsage;
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? hoplite::kExitOk : hoplite::kExitUsage;
   }

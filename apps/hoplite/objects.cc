@@ -26,7 +26,9 @@ struct PutArguments {
   Timeout timeout;
 };
 
-Error read_error(const std::string& file) { return {Code::kInvalidArgument, "cannot read " + file + ": " + std::strerror(errno)}; }
+Error read_error(const std::string& file) {
+  return {Code::kInvalidArgument, "cannot read " + file + ": " + std::strerror(errno)};
+}
 
 // Reads up to to.size() bytes; fewer only at the end of the input.
 Result<std::size_t> read_some(int fd, ByteSpan to, const std::string& file) {
@@ -42,7 +44,8 @@ Result<std::size_t> read_some(int fd, ByteSpan to, const std::string& file) {
 }
 
 // Straight from the file into the store; others may already fetch what has been read.
-Result<ObjectId> put_file(Client& client, int fd, std::uint64_t size, const PutArguments& arguments, const PutOptions& options) {
+Result<ObjectId> put_file(Client& client, int fd, std::uint64_t size, const PutArguments& arguments,
+                          const PutOptions& options) {
   auto writer = client.create(size, options);
   if (!writer) return writer.error();
   const ByteSpan buffer = writer->buffer();
@@ -80,7 +83,7 @@ Result<ObjectId> put(Client& client, const PutArguments& arguments) {
   options.timeout = arguments.timeout;
   if (arguments.file == "-") return put_stream(client, STDIN_FILENO, arguments, options);
   const UniqueFd file(::open(arguments.file.c_str(), O_RDONLY | O_CLOEXEC));
-  struct stat status {};
+  struct stat status{};
   if (!file || ::fstat(file.get(), &status) != 0) return read_error(arguments.file);
   if (S_ISREG(status.st_mode) && status.st_size > 0)
     return put_file(client, file.get(), static_cast<std::uint64_t>(status.st_size), arguments, options);
@@ -91,11 +94,9 @@ int run_put(const Common& common, const PutArguments& arguments) {
   auto client = connect(common);
   if (!client) return fail(client.error());
   const auto id = put(*client, arguments);
-  if (!id) return fail(id.error());
-  if (common.json)
-    std::printf("%s\n", JsonObject().add("id", id->to_string()).text().c_str());
-  else
-    std::printf("%s\n", id->to_string().c_str());
+  if (!id) return fail(id.error(), arguments.id);
+  if (common.json) std::printf("%s\n", JsonObject().add("id", id->to_string()).text().c_str());
+  else std::printf("%s\n", id->to_string().c_str());
   return kExitOk;
 }
 
@@ -142,7 +143,7 @@ int run_remove(const Common& common, const std::vector<std::string>& ids, const 
     const ObjectId id = ObjectId::from_text(text);
     const auto existed = client->remove(id, timeout);
     if (!existed) {
-      exit_code = fail(existed.error());
+      exit_code = fail(existed.error(), text);
     } else if (!*existed) {
       exit_code = fail("no object " + text);
     } else if (common.json) {
@@ -161,8 +162,11 @@ void add_objects(Cli& cli) {
   auto put_arguments = std::make_shared<PutArguments>();
   CLI::App& put_app = cli.subcommand("put", "store a file, and print its id",
                                      [&cli, put_arguments] { return run_put(cli.common, *put_arguments); });
-  put_app.add_option("file", put_arguments->file, "what to store; - is standard input")->required()->type_name("FILE|-");
-  put_app.add_option("--id", put_arguments->id, "under this name, or this id of 32 hexadecimal digits")->type_name("NAME");
+  put_app.add_option("file", put_arguments->file, "what to store; - is standard input")
+      ->required()
+      ->type_name("FILE|-");
+  put_app.add_option("--id", put_arguments->id, "under this name, or this id of 32 hexadecimal digits")
+      ->type_name("NAME");
   add_timeout(put_app, put_arguments->timeout, "how long to wait for room, as 5s [no limit]");
 
   auto wait_arguments = std::make_shared<WaitArguments>();

@@ -20,7 +20,10 @@ std::string line(const std::string& key, const std::string& value) {
 }
 
 std::string percent(std::uint64_t part, std::uint64_t whole) {
-  return whole == 0 ? "0 %" : std::to_string(static_cast<std::uint64_t>(static_cast<double>(part) * 100 / static_cast<double>(whole))) + " %";
+  return whole == 0 ? "0 %"
+                    : std::to_string(
+                          static_cast<std::uint64_t>(static_cast<double>(part) * 100 / static_cast<double>(whole))) +
+                          " %";
 }
 
 std::string held_text(const ObjectStatus& object) {
@@ -86,7 +89,10 @@ std::string status_json(const StoreStatus& s) {
 }
 
 std::string nodes_text(const std::vector<NodeStatus>& nodes) {
-  Table table({{"NODE", Align::kLeft}, {"ADDRESS", Align::kLeft}, {"STATE", Align::kLeft}, {"RTT", Align::kRight},
+  Table table({{"NODE", Align::kLeft},
+               {"ADDRESS", Align::kLeft},
+               {"STATE", Align::kLeft},
+               {"RTT", Align::kRight},
                {"RATE", Align::kRight}});
   for (const NodeStatus& node : nodes)
     table.add({node.node, node.address, std::string(node.alive ? "alive" : "dead") + (node.self ? ", this one" : ""),
@@ -111,8 +117,13 @@ std::string nodes_json(const std::vector<NodeStatus>& nodes) {
 }
 
 std::string objects_text(const ObjectList& list) {
-  Table table({{"ID", Align::kLeft}, {"NAME", Align::kLeft}, {"SIZE", Align::kRight}, {"STATE", Align::kLeft},
-               {"HELD AS", Align::kLeft}, {"VIEWS", Align::kRight}, {"SENDING TO", Align::kRight}});
+  Table table({{"ID", Align::kLeft},
+               {"NAME", Align::kLeft},
+               {"SIZE", Align::kRight},
+               {"STATE", Align::kLeft},
+               {"HELD AS", Align::kLeft},
+               {"VIEWS", Align::kRight},
+               {"SENDING TO", Align::kRight}});
   for (const ObjectStatus& object : list)
     table.add({object.id.to_string(), printable(name_of(object), kNameColumns), format_size(object.size),
                phase_text(object), held_text(object), std::to_string(object.views), std::to_string(object.receivers)});

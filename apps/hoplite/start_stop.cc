@@ -84,7 +84,8 @@ std::string chosen_socket(const Common& common) {
 Result<pid_t> listener_of(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof address.sun_path) return Error{Code::kInvalidArgument, "the socket path " + path + " is too long"};
+  if (path.size() >= sizeof address.sun_path)
+    return Error{Code::kInvalidArgument, "the socket path " + path + " is too long"};
   std::memcpy(address.sun_path, path.data(), path.size());
   const UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
@@ -112,10 +113,8 @@ int stop(const Common& common, const Timeout& timeout) {
   if (::poll(&ended, 1, static_cast<int>(wait.count())) <= 0)
     return fail(who + " was asked to stop and has not within " + format_duration(Duration::ms(wait.count())) +
                 "; `kill -9 " + std::to_string(*pid) + "` ends it at once");
-  if (common.json)
-    std::printf("%s\n", JsonObject().add("socket", path).add("pid", *pid).text().c_str());
-  else
-    std::printf("stopped %s\n", who.c_str());
+  if (common.json) std::printf("%s\n", JsonObject().add("socket", path).add("pid", *pid).text().c_str());
+  else std::printf("stopped %s\n", who.c_str());
   return kExitOk;
 }
 

@@ -81,10 +81,10 @@ std::vector<std::string> draw(const Snapshot& now, const Rates& rates, std::size
   std::vector<std::string> lines;
   lines.push_back("hoplite " + s.software + "  " + s.address + "  node " + s.node + "  up " +
                   format_duration(Duration::ms(s.uptime.count())));
-  lines.push_back("store   " + bar(share_of(s.used_bytes, s.capacity_bytes), 32) + "  " + format_size(s.used_bytes) + " of " +
-                  format_size(s.capacity_bytes) + ", " + format_size(s.pinned_bytes) + " pinned");
-  lines.push_back("wire    in " + format_rate(rates.in) + ", out " + format_rate(rates.out) + "; " + format_size(s.bytes_in) +
-                  " in, " + format_size(s.bytes_out) + " out since the start");
+  lines.push_back("store   " + bar(share_of(s.used_bytes, s.capacity_bytes), 32) + "  " + format_size(s.used_bytes) +
+                  " of " + format_size(s.capacity_bytes) + ", " + format_size(s.pinned_bytes) + " pinned");
+  lines.push_back("wire    in " + format_rate(rates.in) + ", out " + format_rate(rates.out) + "; " +
+                  format_size(s.bytes_in) + " in, " + format_size(s.bytes_out) + " out since the start");
   lines.push_back("clients " + std::to_string(s.clients) + ", " + std::to_string(s.waiting) + " requests waiting");
   lines.push_back("");
 
@@ -99,7 +99,10 @@ std::vector<std::string> draw(const Snapshot& now, const Rates& rates, std::size
   lines.push_back("NODES   " + std::to_string(s.members) + " alive");
   for (std::size_t i = 0; i < node_lines; ++i) {
     const NodeStatus& node = now.nodes[i];
-    std::string line = "  " + node.node + "  " + node.address + (node.self ? "  this one" : node.alive ? "  alive" : "  dead");
+    std::string line = "  " + node.node + "  " + node.address +
+                       (node.self    ? "  this one"
+                        : node.alive ? "  alive"
+                                     : "  dead");
     if (node.rtt.count() > 0) line += "  rtt " + format_duration(Duration::us(node.rtt.count()));
     if (node.rate > 0) line += "  " + format_rate(static_cast<double>(node.rate));
     lines.push_back(std::move(line));
@@ -134,7 +137,8 @@ struct Screen {
     const auto rows = static_cast<std::size_t>(terminal_rows(STDOUT_FILENO));
     const auto columns = static_cast<std::size_t>(terminal_columns(STDOUT_FILENO));
     std::string out = "\x1b[H";
-    for (std::size_t i = 0; i < std::min(lines.size(), rows - 1); ++i) out += "\x1b[2K" + lines[i].substr(0, columns) + "\n";
+    for (std::size_t i = 0; i < std::min(lines.size(), rows - 1); ++i)
+      out += "\x1b[2K" + lines[i].substr(0, columns) + "\n";
     out += "\x1b[J";
     std::fwrite(out.data(), 1, out.size(), stdout);
     std::fflush(stdout);

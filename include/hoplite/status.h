@@ -42,7 +42,7 @@ struct NodeStatus {
   std::string address;
   bool alive = false;
   bool self = false;
-  std::uint64_t rate = 0;            // measured from that node to ours, bytes per second; 0 = not measured
+  std::uint64_t rate = 0;           // measured from that node to ours, bytes per second; 0 = not measured
   std::chrono::microseconds rtt{};  // of the last ping; 0 = not measured
 };
 

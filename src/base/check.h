@@ -18,8 +18,8 @@ template <typename... Values>
 
 }  // namespace hoplite::internal
 
-#define CHECK(condition, ...)                                                                                 \
-  do {                                                                                                        \
-    if (!(condition)) [[unlikely]]                                                                            \
-      ::hoplite::internal::check_failed_with(__FILE__, __LINE__, #condition __VA_OPT__(, ) __VA_ARGS__);      \
+#define CHECK(condition, ...)                                                                            \
+  do {                                                                                                   \
+    if (!(condition)) [[unlikely]]                                                                       \
+      ::hoplite::internal::check_failed_with(__FILE__, __LINE__, #condition __VA_OPT__(, ) __VA_ARGS__); \
   } while (false)

@@ -11,7 +11,7 @@ namespace hoplite {
 
 struct Limits {
   // --- objects
-  std::uint64_t inline_bytes = 64 * kKiB;  // travel with the answer: below this a round trip costs more than the bytes
+  std::uint64_t inline_bytes = 64 * kKiB;   // travel with the answer: below this a round trip costs more than the bytes
   std::uint64_t max_meta_bytes = 4 * kKiB;  // dtype, shape, a name: not a place for data
   std::uint32_t max_objects = 4'000'000;    // local records of one node, with and without a copy
   std::uint32_t max_tombstones = 100'000;   // oldest go first; 64 B each
@@ -25,26 +25,26 @@ struct Limits {
   Duration retry_backoff = Duration::ms(20);  // before asking a home again that refused or disagreed
 
   // --- membership
-  Duration ping_every = Duration::ms(250);    // to peers that we depend on
-  Duration gossip_every = Duration::ms(1000);  // to one random member
-  Duration ping_timeout = Duration::ms(400);  // then others are asked to try
+  Duration ping_every = Duration::ms(250);        // to peers that we depend on
+  Duration gossip_every = Duration::ms(1000);     // to one random member
+  Duration ping_timeout = Duration::ms(400);      // then others are asked to try
   Duration indirect_timeout = Duration::ms(500);  // then the peer is declared dead: 0.9 to 1.15 s in all
   std::uint32_t indirect_probes = 3;
-  std::uint32_t gossip_fanout = 3;        // news are passed on at once to this many: log3(1000) = 7 hops
-  std::uint32_t gossip_repeats = 4;       // times each news rides on a ping, times log2(members)
-  std::uint32_t max_gossip_updates = 64;  // per message
-  Duration sync_every = Duration::s(5);   // full exchange with a random member: repairs what gossip lost
+  std::uint32_t gossip_fanout = 3;         // news are passed on at once to this many: log3(1000) = 7 hops
+  std::uint32_t gossip_repeats = 4;        // times each news rides on a ping, times log2(members)
+  std::uint32_t max_gossip_updates = 64;   // per message
+  Duration sync_every = Duration::s(5);    // full exchange with a random member: repairs what gossip lost
   Duration rejoin_every = Duration::s(2);  // dead addresses and seeds are tried for ever at this pace
   std::uint32_t max_members = 20'000;      // alive and dead
 
   // --- directory
   Duration announce_every = Duration::s(60);  // each home is told everything again this often: repairs what was lost
-  std::uint32_t facts_per_message = 512;  // announcements are sent in batches of this size (about 50 KiB)
+  std::uint32_t facts_per_message = 512;      // announcements are sent in batches of this size (about 50 KiB)
 
   // --- broadcast
-  std::uint64_t slice_bytes = 0;     // cut objects larger than this into slices; 0 = one slice
-  std::uint32_t max_slices = 16;     // watermarks of one copy
-  std::uint32_t max_children = 16;   // receivers served by one copy at a time
+  std::uint64_t slice_bytes = 0;             // cut objects larger than this into slices; 0 = one slice
+  std::uint32_t max_slices = 16;             // watermarks of one copy
+  std::uint32_t max_children = 16;           // receivers served by one copy at a time
   std::uint64_t default_rate = 125'000'000;  // bytes/s assumed of a link until measured: 1 Gbit/s
   Duration hop_latency = Duration::us(200);  // assumed per relay until measured
 

@@ -63,10 +63,16 @@ TEST(Async, ADroppedFutureGivesItsViewBack) {
   FakeDaemon daemon;
   auto client = daemon.connect();
   const ObjectId id = *client.put(as_bytes("x"));
-  { auto done = client.get_async(id); EXPECT_TRUE(done.wait_for(20s)); }
+  {
+    auto done = client.get_async(id);
+    EXPECT_TRUE(done.wait_for(20s));
+  }
   EXPECT_EQ(daemon.await_releases(1).size(), 1U);
   const ObjectId missing = ObjectId::named("missing");
-  { auto pending = client.get_async(missing); daemon.await<Get>(2); }
+  {
+    auto pending = client.get_async(missing);
+    daemon.await<Get>(2);
+  }
   EXPECT_EQ(daemon.await<Cancel>(1).size(), 1U);
 }
 
@@ -144,9 +150,8 @@ TEST(Async, CancelEndsACall) {
   EXPECT_EQ(future.get().code(), Code::kCancelled);
 
   std::promise<Code> code;
-  const auto ticket = client.get_async(ObjectId::named("never"), {}, [&](Result<hoplite::View> view) {
-    code.set_value(view.code());
-  });
+  const auto ticket =
+      client.get_async(ObjectId::named("never"), {}, [&](Result<hoplite::View> view) { code.set_value(view.code()); });
   client.cancel(ticket);
   EXPECT_EQ(code.get_future().get(), Code::kCancelled);
   client.cancel(ticket);      // ended already
@@ -223,12 +228,18 @@ TEST(Async, HostileRepliesEndTheConnectionNotTheProcess) {
 TEST(Async, HostileRepliesOfTheRightShapeAreErrors) {
   FakeDaemon daemon;
   auto client = daemon.connect();
-  const std::vector<Reply> replies = {client::View{1, 1, 1ULL << 40, 10, ""}, client::View{1, 1, ~0ULL - 4, 10, ""},
-                                      PutDone{}, Created{{}, 1, 0, 5}, Created{{}, 1, 1ULL << 50, 1ULL << 50}, Grown{5},
-                                      Failed{Code::kOk, "ok?"}, Welcome{}};
+  const std::vector<Reply> replies = {client::View{1, 1, 1ULL << 40, 10, ""},
+                                      client::View{1, 1, ~0ULL - 4, 10, ""},
+                                      PutDone{},
+                                      Created{{}, 1, 0, 5},
+                                      Created{{}, 1, 1ULL << 50, 1ULL << 50},
+                                      Grown{5},
+                                      Failed{Code::kOk, "ok?"},
+                                      Welcome{}};
   for (const Reply& hostile : replies) {
     daemon.intercept([&](std::uint64_t request, const Request& message, ByteView) {
-      if (std::holds_alternative<Get>(message) || std::holds_alternative<Create>(message)) daemon.reply(request, hostile);
+      if (std::holds_alternative<Get>(message) || std::holds_alternative<Create>(message))
+        daemon.reply(request, hostile);
       return true;
     });
     EXPECT_FALSE(client.get(ObjectId::named("x")).ok()) << hostile.index();

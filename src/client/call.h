@@ -39,10 +39,10 @@ struct PutInSteps {
 
 // How far a streaming read is.
 struct Following {
-  std::optional<Opened> opened;   // what grows now; we hold it
-  bool shown = false;             // the reader has seen bytes of `opened`
+  std::optional<Opened> opened;     // what grows now; we hold it
+  bool shown = false;               // the reader has seen bytes of `opened`
   std::optional<CopyKey> outdated;  // was shown, then reset; held until the reader has heard of it
-  std::uint64_t resets = 0;       // of what was shown
+  std::uint64_t resets = 0;         // of what was shown
 };
 
 // What a call is about, for messages: "get of 0123...".

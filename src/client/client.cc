@@ -30,7 +30,8 @@ std::shared_ptr<Call> new_call(const Subject& subject, const Timeout& timeout) {
 Result<void> check_put(const Subject& subject, const PutOptions& options) {
   if (options.metadata.size() <= kMaxMetaBytes) return {};
   return subject.error(Code::kInvalidArgument, std::to_string(options.metadata.size()) +
-                                                   " bytes of metadata are over the limit of " + std::to_string(kMaxMetaBytes));
+                                                   " bytes of metadata are over the limit of " +
+                                                   std::to_string(kMaxMetaBytes));
 }
 
 Result<void> check_id(const Subject& subject) {
@@ -77,7 +78,8 @@ void start_put(const std::shared_ptr<Connection>& connection, const std::shared_
   connection->submit(call, client::close_for_seal(**writing, call->deadline));
 }
 
-void start_get(const std::shared_ptr<Connection>& connection, const std::shared_ptr<Call>& call, const GetOptions& options) {
+void start_get(const std::shared_ptr<Connection>& connection, const std::shared_ptr<Call>& call,
+               const GetOptions& options) {
   if (auto ok = check_id(call->subject); !ok) return connection->submit_failed(call, ok.error());
   connection->submit(call, get_request(call->subject.object, options, call->deadline, call->following != nullptr));
 }
@@ -141,9 +143,9 @@ Result<std::uint64_t> Client::get_into(ObjectId id, std::span<std::byte> out, co
   const auto view = get(id, options);
   if (!view) return view.error();
   if (view->size() > out.size())
-    return Subject{"get", id}.error(Code::kInvalidArgument, "its " + std::to_string(view->size()) +
-                                                                " bytes do not fit into a buffer of " +
-                                                                std::to_string(out.size()));
+    return Subject{"get", id}.error(
+        Code::kInvalidArgument,
+        "its " + std::to_string(view->size()) + " bytes do not fit into a buffer of " + std::to_string(out.size()));
   if (view->size() > 0) std::memcpy(out.data(), view->data(), view->size());
   return view->size();
 }
@@ -162,8 +164,9 @@ Result<Follower> Client::follow(ObjectId id, const GetOptions& options) {
 Result<std::vector<ObjectId>> Client::wait(std::span<const ObjectId> ids, std::size_t count, Timeout timeout) {
   const Subject subject{"wait", ids.size() == 1 ? ids[0] : ObjectId()};
   if (count > ids.size() || ids.size() > kMaxWaitIds)
-    return subject.error(Code::kInvalidArgument, "asked for " + std::to_string(count) + " of " + std::to_string(ids.size()) +
-                                                     " objects, of at most " + std::to_string(kMaxWaitIds));
+    return subject.error(Code::kInvalidArgument, "asked for " + std::to_string(count) + " of " +
+                                                     std::to_string(ids.size()) + " objects, of at most " +
+                                                     std::to_string(kMaxWaitIds));
   if (count == 0) return std::vector<ObjectId>();
   const auto deadline = Deadline::after(timeout);
   const client::Wait request{{ids.begin(), ids.end()}, static_cast<std::uint32_t>(count), deadline.left_ns()};
@@ -210,9 +213,8 @@ std::uint64_t Client::put_async(std::span<const std::byte> bytes, const PutOptio
 
 std::uint64_t Client::get_async(ObjectId id, const GetOptions& options, GetCallback done) {
   const auto call = new_call({"get", id}, options.timeout);
-  call->callback = [subject = call->subject, connection = connection_, done = std::move(done)](Result<client::Reply> reply) {
-    done(client::to_view(connection, subject, std::move(reply)));
-  };
+  call->callback = [subject = call->subject, connection = connection_, done = std::move(done)](
+                       Result<client::Reply> reply) { done(client::to_view(connection, subject, std::move(reply))); };
   start_get(connection_, call, options);
   return call->ticket;
 }

@@ -17,7 +17,8 @@ constexpr std::size_t kEnoughToSend = 16 * kKiB;   // a batch this large gains n
 constexpr std::size_t kMaxQueuedBytes = 4 * kMiB;  // then asynchronous callers wait: the daemon does not keep up
 constexpr std::size_t kMaxPending = 60'000;        // below the daemon's own limit: a caller that never collects results
 constexpr std::size_t kReleasesPerMessage = 4000;  // 32 KB: half of what the daemon takes in one message
-constexpr auto kRoomLook = std::chrono::milliseconds(200);  // how often a caller that waits for room looks at its deadline
+constexpr auto kRoomLook =
+    std::chrono::milliseconds(200);  // how often a caller that waits for room looks at its deadline
 // Blocking receives return this often, to look at deadlines; the socket option is set once, so that a call costs no more.
 constexpr timeval kReceiveSlice{.tv_sec = 0, .tv_usec = 200'000};
 
@@ -50,8 +51,7 @@ void Connection::close() {
   ::shutdown(attachment_.socket.get(), SHUT_RDWR);
   if (on_service_thread())
     service_.detach();  // a callback destroyed its own client; the service keeps the connection alive until it is done
-  else
-    service_.join();
+  else service_.join();
 }
 
 ObjectId Connection::new_id() {
@@ -68,8 +68,8 @@ bool Connection::admit(Lock& lock, const std::shared_ptr<Call>& call) {
   if (broken_) {
     finish(call, call->subject.error(broken_->code, broken_->message));
   } else if (pending_.size() > kMaxPending) {
-    finish(call, call->subject.error(Code::kInvalidArgument,
-                             std::to_string(kMaxPending) + " calls are under way: collect their results first"));
+    finish(call, call->subject.error(Code::kInvalidArgument, std::to_string(kMaxPending) +
+                                                                 " calls are under way: collect their results first"));
   } else {
     wait_for_room(lock, *call);
   }
@@ -94,7 +94,8 @@ void Connection::submit_failed(const std::shared_ptr<Call>& call, const Error& e
   finish(call, error);
 }
 
-Result<Reply> Connection::ask(const Subject& subject, const Request& message, const Deadline& deadline, ByteView payload) {
+Result<Reply> Connection::ask(const Subject& subject, const Request& message, const Deadline& deadline,
+                              ByteView payload) {
   const auto call = std::make_shared<Call>();
   call->subject = subject;
   call->deadline = deadline;
@@ -127,7 +128,8 @@ void Connection::cancel(std::uint64_t ticket) {
   Lock lock(mutex_);
   auto found = pending_.find(ticket);
   if (found == pending_.end())  // a put that goes in steps has moved on to another number
-    found = std::find_if(pending_.begin(), pending_.end(), [&](const auto& entry) { return entry.second->ticket == ticket; });
+    found = std::find_if(pending_.begin(), pending_.end(),
+                         [&](const auto& entry) { return entry.second->ticket == ticket; });
   if (found == pending_.end() || broken_) return;
   enqueue(next_request_++, Cancel{found->first}, {});
   flush(lock);
@@ -189,12 +191,10 @@ bool Connection::take_batch() {
 
 int Connection::send_batch() {
   while (sent_ < sending_.size()) {
-    const ssize_t n = ::send(attachment_.socket.get(), sending_.data() + sent_, sending_.size() - sent_,
-                             MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (n >= 0)
-      sent_ += static_cast<std::size_t>(n);
-    else if (errno != EINTR)
-      return errno;
+    const ssize_t n =
+        ::send(attachment_.socket.get(), sending_.data() + sent_, sending_.size() - sent_, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (n >= 0) sent_ += static_cast<std::size_t>(n);
+    else if (errno != EINTR) return errno;
   }
   return 0;
 }

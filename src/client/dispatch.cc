@@ -12,7 +12,8 @@ namespace {
 // The daemon's messages name the object already; make sure of it.
 Error as_error(const Call& call, const Failed& failed) {
   const Code code = failed.code == Code::kOk ? Code::kInternal : failed.code;
-  if (call.subject.object.is_nil() || failed.message.find(call.subject.object.to_string()) != std::string::npos) return {code, failed.message};
+  if (call.subject.object.is_nil() || failed.message.find(call.subject.object.to_string()) != std::string::npos)
+    return {code, failed.message};
   return call.subject.error(code, failed.message);
 }
 
@@ -21,7 +22,8 @@ Error as_error(const Call& call, const Failed& failed) {
 void Connection::dispatch(const FrameReader::Outcome& outcome) {
   if (outcome.status == FrameReader::Status::kNothing) return;
   if (outcome.status == FrameReader::Status::kClosed)
-    return fail_all(gone(Code::kUnavailable, outcome.error == 0 ? "it closed the connection" : std::strerror(outcome.error)));
+    return fail_all(
+        gone(Code::kUnavailable, outcome.error == 0 ? "it closed the connection" : std::strerror(outcome.error)));
   while (!broken_) {
     auto frame = attachment_.frames.next();
     if (!frame) return fail_all(gone(Code::kInternal, "it sent " + frame.error().message));
@@ -63,7 +65,8 @@ bool Connection::step_put(const std::shared_ptr<Call>& call, const Reply& reply)
   auto window = WriteWindow::open(mapping(), {created->offset, created->size});
   if (!window || created->size != put.bytes.size()) {
     let_go(reply);
-    finish(call, call->subject.error(Code::kInternal, window ? "the daemon gave room of another size" : window.error().message));
+    finish(call, call->subject.error(Code::kInternal,
+                                     window ? "the daemon gave room of another size" : window.error().message));
     return true;
   }
   std::memcpy(window->bytes().data(), put.bytes.data(), put.bytes.size());
@@ -135,7 +138,8 @@ void Connection::expire(Call& call) {
   CHECK(found != pending_.end(), call.subject.verb);
   const std::shared_ptr<Call> kept = found->second;
   const std::uint64_t request = call.request;
-  finish(kept, call.subject.error(Code::kTimedOut, "the daemon at " + socket_path() + " does not answer; is it stopped or overloaded?"));
+  finish(kept, call.subject.error(Code::kTimedOut,
+                                  "the daemon at " + socket_path() + " does not answer; is it stopped or overloaded?"));
   // The answer may still come, with a view or room that must be given back: somebody has to read it.
   const auto unanswered = std::make_shared<Call>();
   unanswered->request = unanswered->ticket = request;

@@ -8,7 +8,7 @@
 namespace hoplite::client {
 namespace {
 
-constexpr std::size_t kBufferBytes = 64 * kKiB;   // one receive takes a few hundred replies
+constexpr std::size_t kBufferBytes = 64 * kKiB;      // one receive takes a few hundred replies
 constexpr std::uint64_t kMaxReplyBytes = 16 * kMiB;  // well over the daemon's limit for one message
 constexpr std::size_t kMaxDescriptors = 4;           // a daemon sends two in all
 

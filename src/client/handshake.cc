@@ -28,15 +28,13 @@ Error stuck(const std::string& path) {
 Error connect_error(const std::string& path, int error) {
   switch (error) {
     case ENOENT:
-    case ECONNREFUSED:
-      return {Code::kUnavailable, "no daemon at " + path + ": start one with `hoplite start`"};
+    case ECONNREFUSED: return {Code::kUnavailable, "no daemon at " + path + ": start one with `hoplite start`"};
     case EACCES:
     case EPERM:
-      return {Code::kNotAuthorised, "no permission to use the daemon's socket " + path + ": it belongs to another user"};
-    case EAGAIN:
-      return stuck(path);
-    default:
-      return {Code::kUnavailable, "cannot connect to " + path + ": " + std::strerror(error)};
+      return {Code::kNotAuthorised,
+              "no permission to use the daemon's socket " + path + ": it belongs to another user"};
+    case EAGAIN: return stuck(path);
+    default: return {Code::kUnavailable, "cannot connect to " + path + ": " + std::strerror(error)};
   }
 }
 
@@ -63,7 +61,8 @@ Result<UniqueFd> connect_socket(const std::string& path, const Deadline& deadlin
 Result<void> check_owner(const UniqueFd& socket, const std::string& path) {
   ucred peer{};
   socklen_t size = sizeof peer;
-  if (::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || peer.uid == getuid() || peer.uid == 0) return {};
+  if (::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || peer.uid == getuid() || peer.uid == 0)
+    return {};
   return Error{Code::kNotAuthorised, "the daemon at the default socket " + path + " runs as another user (" +
                                          std::to_string(peer.uid) + "): name its socket if you mean to use it"};
 }
@@ -133,7 +132,8 @@ std::string hello_proof(const std::string& token, const std::string& nonce) {
   return proof(token, "hoplite client", {nonce});
 }
 
-Result<Attachment> attach(UniqueFd socket, const std::string& path, const std::string& token, const Deadline& deadline) {
+Result<Attachment> attach(UniqueFd socket, const std::string& path, const std::string& token,
+                          const Deadline& deadline) {
   Attachment attachment;
   const auto first = await_frame(socket, path, attachment.frames, deadline);
   if (!first) return first.error();
@@ -152,7 +152,8 @@ Result<Attachment> attach(UniqueFd socket, const std::string& path, const std::s
   auto welcome = parse_welcome(second->body, path);
   if (!welcome) return welcome.error();
   auto mapping = ClientMapping::create(attachment.frames.take_descriptor().get(), welcome->arena_bytes);
-  if (!mapping) return Error{mapping.code(), "cannot map the store of the daemon at " + path + ": " + mapping.error().message};
+  if (!mapping)
+    return Error{mapping.code(), "cannot map the store of the daemon at " + path + ": " + mapping.error().message};
   attachment.socket_path = path;
   attachment.socket = std::move(socket);
   attachment.welcome = *std::move(welcome);

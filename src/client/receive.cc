@@ -50,10 +50,8 @@ bool Connection::wait_locked(Lock& lock, Call& call, TimePoint until, const std:
       continue;
     }
     if (reader_ == Reader::kService) wake();  // it steps back
-    if (until == TimePoint::max())
-      call.changed.wait(lock);
-    else
-      call.changed.wait_until(lock, until);
+    if (until == TimePoint::max()) call.changed.wait(lock);
+    else call.changed.wait_until(lock, until);
   }
   waiting_.erase(std::find(waiting_.begin(), waiting_.end(), &call));
   pass_on_reader();
@@ -108,10 +106,8 @@ FrameReader::Outcome Connection::spin(TimePoint until) {
 // Called by whoever stops waiting: nobody may be left asleep while nobody reads.
 void Connection::pass_on_reader() {
   if (reader_ != Reader::kNobody) return;
-  if (!waiting_.empty())
-    waiting_.front()->changed.notify_all();
-  else if (!pending_.empty())
-    need(Pace::kTick);
+  if (!waiting_.empty()) waiting_.front()->changed.notify_all();
+  else if (!pending_.empty()) need(Pace::kTick);
 }
 
 }  // namespace hoplite::client

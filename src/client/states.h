@@ -33,7 +33,7 @@ struct Follower::State {
   std::shared_ptr<client::Connection> connection;
   std::shared_ptr<client::Call> call;
   std::uint64_t seen_resets = 0;
-  bool seen_size = false;         // of what grows now
+  bool seen_size = false;  // of what grows now
   std::uint64_t seen_bytes = 0;
   View complete;
   std::optional<Error> failed;
@@ -44,7 +44,8 @@ struct Follower::State {
 namespace client {
 
 // Replies as the user sees them. A reply of another kind than expected, or outside the arena, is kInternal.
-Result<hoplite::View> to_view(const std::shared_ptr<Connection>& connection, const Subject& subject, Result<Reply> reply);
+Result<hoplite::View> to_view(const std::shared_ptr<Connection>& connection, const Subject& subject,
+                              Result<Reply> reply);
 Result<ObjectId> to_id(const Subject& subject, Result<Reply> reply);
 Error unexpected(const Subject& subject);
 

@@ -10,7 +10,8 @@ using client::Deadline;
 
 // Asks for one kind of facts.
 template <typename Answer>
-Result<Answer> ask(client::Connection& connection, const char* verb, const client::Request& request, const Timeout& timeout) {
+Result<Answer> ask(client::Connection& connection, const char* verb, const client::Request& request,
+                   const Timeout& timeout) {
   auto reply = connection.ask({verb, {}}, request, Deadline::after(timeout));
   if (!reply) return reply.error();
   auto* answer = std::get_if<Answer>(&*reply);
@@ -22,14 +23,10 @@ std::string name_of(NodeId node) { return node.is_nil() ? std::string() : node.t
 
 CopyPhase phase_of(CopyState state) {
   switch (state) {
-    case CopyState::kKnows:
-      return CopyPhase::kKnown;
-    case CopyState::kGrowing:
-      return CopyPhase::kFetching;
-    case CopyState::kWriting:
-      return CopyPhase::kWriting;
-    case CopyState::kComplete:
-      return CopyPhase::kComplete;
+    case CopyState::kKnows: return CopyPhase::kKnown;
+    case CopyState::kGrowing: return CopyPhase::kFetching;
+    case CopyState::kWriting: return CopyPhase::kWriting;
+    case CopyState::kComplete: return CopyPhase::kComplete;
   }
   return CopyPhase::kKnown;
 }
@@ -38,14 +35,10 @@ CopyPhase phase_of(CopyState state) {
 
 const char* copy_phase_name(CopyPhase phase) {
   switch (phase) {
-    case CopyPhase::kKnown:
-      return "known";
-    case CopyPhase::kFetching:
-      return "fetching";
-    case CopyPhase::kWriting:
-      return "writing";
-    case CopyPhase::kComplete:
-      return "complete";
+    case CopyPhase::kKnown: return "known";
+    case CopyPhase::kFetching: return "fetching";
+    case CopyPhase::kWriting: return "writing";
+    case CopyPhase::kComplete: return "complete";
   }
   return "";
 }
@@ -82,8 +75,8 @@ Result<ObjectList> Client::objects(Timeout timeout) {
   list.truncated = answer->truncated;
   list.objects.reserve(answer->objects.size());
   for (client::ObjectInfo& info : answer->objects)
-    list.objects.push_back({info.id, info.size, info.bytes, phase_of(info.state), info.primary, info.views, info.children,
-                            name_of(info.parent), name_of(info.home), std::move(info.meta)});
+    list.objects.push_back({info.id, info.size, info.bytes, phase_of(info.state), info.primary, info.views,
+                            info.children, name_of(info.parent), name_of(info.home), std::move(info.meta)});
   return list;
 }
 

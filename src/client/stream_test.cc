@@ -112,7 +112,7 @@ TEST_F(FollowerTest, SeesBytesGrowAndTheEnd) {
     daemon_.reply(request_, Grown{4});
     EXPECT_EQ(text_of(follower.next()->bytes), "0123");
     daemon_.reply(request_, Grown{5});
-    daemon_.reply(request_, Grown{3});    // nonsense: never decreases
+    daemon_.reply(request_, Grown{3});     // nonsense: never decreases
     daemon_.reply(request_, Grown{1000});  // nonsense: never beyond the end
     sync();
     EXPECT_EQ(text_of(follower.next()->bytes), "0123456789");

@@ -13,9 +13,12 @@ const std::string& View::metadata() const {
 
 namespace client {
 
-Error unexpected(const Subject& subject) { return subject.error(Code::kInternal, "the daemon's reply is of the wrong kind"); }
+Error unexpected(const Subject& subject) {
+  return subject.error(Code::kInternal, "the daemon's reply is of the wrong kind");
+}
 
-Result<hoplite::View> to_view(const std::shared_ptr<Connection>& connection, const Subject& subject, Result<Reply> reply) {
+Result<hoplite::View> to_view(const std::shared_ptr<Connection>& connection, const Subject& subject,
+                              Result<Reply> reply) {
   if (!reply) return reply.error();
   auto* view = std::get_if<client::View>(&*reply);
   if (view == nullptr) return unexpected(subject);
@@ -48,10 +51,8 @@ namespace {
 template <typename T>
 Result<T> to_result(const std::shared_ptr<client::Connection>& connection, const client::Subject& subject,
                     Result<client::Reply> reply) {
-  if constexpr (std::is_same_v<T, View>)
-    return client::to_view(connection, subject, std::move(reply));
-  else
-    return client::to_id(subject, std::move(reply));
+  if constexpr (std::is_same_v<T, View>) return client::to_view(connection, subject, std::move(reply));
+  else return client::to_id(subject, std::move(reply));
 }
 
 }  // namespace

@@ -18,7 +18,9 @@ class WriteWindow {
 
   WriteWindow() = default;
   WriteWindow(WriteWindow&& other) noexcept
-      : mapping_(std::exchange(other.mapping_, nullptr)), extent_(other.extent_), bytes_(std::exchange(other.bytes_, {})) {}
+      : mapping_(std::exchange(other.mapping_, nullptr)),
+        extent_(other.extent_),
+        bytes_(std::exchange(other.bytes_, {})) {}
   WriteWindow& operator=(WriteWindow&& other) noexcept {
     if (this != &other) {
       close();
@@ -38,7 +40,8 @@ class WriteWindow {
   }
 
  private:
-  WriteWindow(ClientMapping& mapping, Extent extent, ByteSpan bytes) : mapping_(&mapping), extent_(extent), bytes_(bytes) {}
+  WriteWindow(ClientMapping& mapping, Extent extent, ByteSpan bytes)
+      : mapping_(&mapping), extent_(extent), bytes_(bytes) {}
 
   ClientMapping* mapping_ = nullptr;
   Extent extent_;

@@ -27,10 +27,10 @@ struct FrameHeader {
   static constexpr std::uint16_t kMagic = 0x484f;  // a desynchronised stream is noticed at the next header
 
   FrameType type = FrameType::kData;
-  Code code = Code::kOk;       // of kAbort
-  std::uint32_t length = 0;    // bytes that follow: kData, kPull
+  Code code = Code::kOk;     // of kAbort
+  std::uint32_t length = 0;  // bytes that follow: kData, kPull
   std::uint64_t transfer = 0;
-  std::uint64_t offset = 0;    // of kData: from the start of the object
+  std::uint64_t offset = 0;  // of kData: from the start of the object
 
   std::array<std::byte, kSize> encode() const {
     std::array<std::byte, kSize> out;
@@ -48,7 +48,8 @@ struct FrameHeader {
   static bool decode(const std::byte* in, FrameHeader& out) {
     std::uint16_t magic = 0;
     std::memcpy(&magic, in, 2);
-    if (magic != kMagic || in[2] > static_cast<std::byte>(FrameType::kAbort) || in[3] > static_cast<std::byte>(Code::kInternal))
+    if (magic != kMagic || in[2] > static_cast<std::byte>(FrameType::kAbort) ||
+        in[3] > static_cast<std::byte>(Code::kInternal))
       return false;
     out.type = static_cast<FrameType>(in[2]);
     out.code = static_cast<Code>(in[3]);
@@ -67,9 +68,9 @@ struct PullRequest {
   Version version = 0;
   std::uint32_t slice = 0;
   std::uint32_t slices = 1;
-  std::uint64_t offset = 0;    // first byte wanted
-  bool has_children = false;   // then the parent must be strictly ahead of `offset`
-  std::uint8_t priority = 1;   // 0 = urgent, 1 = normal, 2 = background
+  std::uint64_t offset = 0;       // first byte wanted
+  bool has_children = false;      // then the parent must be strictly ahead of `offset`
+  std::uint8_t priority = 1;      // 0 = urgent, 1 = normal, 2 = background
   std::uint32_t deadline_ms = 0;  // how soon the asker needs it; 0 = no deadline
   template <typename A> void fields(A& a) {
     a(transfer, id, version, slice, slices, offset, has_children, priority, deadline_ms);

@@ -23,7 +23,9 @@ void encode_request(std::uint64_t request, const Request& message, std::size_t p
   encode_frame(request, message, payload_bytes, out);
 }
 
-void encode_reply(std::uint64_t request, const Reply& message, std::string& out) { encode_frame(request, message, 0, out); }
+void encode_reply(std::uint64_t request, const Reply& message, std::string& out) {
+  encode_frame(request, message, 0, out);
+}
 
 Result<Frame> next_frame(ByteView& in, std::uint64_t max_bytes) {
   Frame frame;
@@ -32,8 +34,8 @@ Result<Frame> next_frame(ByteView& in, std::uint64_t max_bytes) {
   std::memcpy(&length, in.data(), sizeof length);
   std::memcpy(&frame.request, in.data() + sizeof length, sizeof frame.request);
   if (length > max_bytes)
-    return Error{Code::kInvalidArgument, "a frame of " + std::to_string(length) + " bytes is over the limit of " +
-                                             std::to_string(max_bytes)};
+    return Error{Code::kInvalidArgument,
+                 "a frame of " + std::to_string(length) + " bytes is over the limit of " + std::to_string(max_bytes)};
   if (in.size() - FrameHeader::kSize < length) return frame;
   frame.complete = true;
   frame.body = in.subspan(FrameHeader::kSize, length);

@@ -30,7 +30,8 @@ struct Hello {
   std::string proof;  // HMAC over the greeting's nonce, if the daemon asked for one
   template <typename A> void fields(A& a) { a(version, proof); }
 };
-struct Put {  // payload: the bytes, at most Welcome::inline_bytes. Reply: PutDone, or UseCreate when there is no room now
+struct
+    Put {  // payload: the bytes, at most Welcome::inline_bytes. Reply: PutDone, or UseCreate when there is no room now
   ObjectId id;  // nil: the daemon mints one
   std::string meta;
   std::int64_t timeout_ns = kNoTimeout;
@@ -170,9 +171,9 @@ struct Status {
   std::uint64_t pid = 0;
   std::string version;  // of the software
   std::uint64_t capacity = 0;
-  std::uint64_t used = 0;       // reserved extents
-  std::uint64_t pinned = 0;     // of them: primary or in use
-  std::uint64_t objects = 0;    // complete copies here
+  std::uint64_t used = 0;     // reserved extents
+  std::uint64_t pinned = 0;   // of them: primary or in use
+  std::uint64_t objects = 0;  // complete copies here
   std::uint64_t growing = 0;
   std::uint64_t clients = 0;
   std::uint64_t members = 0;    // live nodes, this one included
@@ -180,10 +181,10 @@ struct Status {
   std::uint64_t waiting = 0;    // requests that wait
   std::uint64_t bytes_in = 0;   // bulk bytes since the start
   std::uint64_t bytes_out = 0;
-  std::uint64_t max_rate = 0;   // egress limit, bytes per second; 0 = none
+  std::uint64_t max_rate = 0;  // egress limit, bytes per second; 0 = none
   template <typename A> void fields(A& a) {
-    a(node, listen, uptime_ms, pid, version, capacity, used, pinned, objects, growing, clients, members, directory, waiting,
-      bytes_in, bytes_out, max_rate);
+    a(node, listen, uptime_ms, pid, version, capacity, used, pinned, objects, growing, clients, members, directory,
+      waiting, bytes_in, bytes_out, max_rate);
   }
 };
 struct ObjectInfo {
@@ -209,8 +210,8 @@ struct NodeInfo {
   Address address;
   Life life = Life::kAlive;
   bool self = false;
-  std::uint64_t rate = 0;     // measured egress to us, bytes per second, 0 = not measured
-  std::uint64_t rtt_us = 0;   // of the last ping, 0 = not measured
+  std::uint64_t rate = 0;    // measured egress to us, bytes per second, 0 = not measured
+  std::uint64_t rtt_us = 0;  // of the last ping, 0 = not measured
   template <typename A> void fields(A& a) { a(ref, address, life, self, rate, rtt_us); }
 };
 struct Nodes {

@@ -24,7 +24,8 @@
 
 namespace hoplite {
 
-static_assert(std::endian::native == std::endian::little, "the wire is little-endian, and so are the machines we run on");
+static_assert(std::endian::native == std::endian::little,
+              "the wire is little-endian, and so are the machines we run on");
 
 class Writer {
  public:

@@ -187,7 +187,9 @@ struct Announce {
   std::vector<Fact> facts;
   std::vector<Tombstone> tombstones;
   std::uint32_t rate_kib = 0;  // the pace of the fetch that a single complete fact ends, KiB/s; 0 = not measured
-  template <typename A> void fields(A& a) { a(round, full_begin, full_end, open_requests, facts, tombstones, rate_kib); }
+  template <typename A> void fields(A& a) {
+    a(round, full_begin, full_end, open_requests, facts, tombstones, rate_kib);
+  }
 };
 // "I no longer have this copy."
 struct Withdraw {
@@ -271,9 +273,9 @@ struct Resync {
 };
 
 // The order is the wire's: append only, and raise kWireVersion.
-using Message = std::variant<Ping, Ack, PingRequest, News, Sync, PutRequest, PutReply, Want, Assign, InlineObject, Found,
-                             Waiting, WantFailed, Unwant, Announce, Withdraw, EvictRequest, EvictReply, DeleteRequest,
-                             DeleteReply, Drop, Pin, RecoverQuery, RecoverReply, NotHome, Relay, Resync>;
+using Message = std::variant<Ping, Ack, PingRequest, News, Sync, PutRequest, PutReply, Want, Assign, InlineObject,
+                             Found, Waiting, WantFailed, Unwant, Announce, Withdraw, EvictRequest, EvictReply,
+                             DeleteRequest, DeleteReply, Drop, Pin, RecoverQuery, RecoverReply, NotHome, Relay, Resync>;
 
 const char* message_name(const Message& message);
 

@@ -87,13 +87,13 @@ class Transport {
 
 struct TcpOptions {
   NodeRef self;
-  Address listen;                // port 0 = any
-  Address advertise;             // what we tell others; empty = the listen address
-  std::string token;             // the cluster token; empty = none
+  Address listen;     // port 0 = any
+  Address advertise;  // what we tell others; empty = the listen address
+  std::string token;  // the cluster token; empty = none
   std::uint32_t io_threads = 1;
-  std::uint64_t max_rate = 0;    // egress limit in bytes per second over all peers; 0 = none
-  bool busy_poll = false;        // I/O threads spin while there are transfers
-  std::byte* arena = nullptr;    // extents are offsets into this mapping
+  std::uint64_t max_rate = 0;  // egress limit in bytes per second over all peers; 0 = none
+  bool busy_poll = false;      // I/O threads spin while there are transfers
+  std::byte* arena = nullptr;  // extents are offsets into this mapping
   std::uint64_t arena_bytes = 0;
   Limits limits;
   std::function<void(std::string)> log;  // one line for the operator, on the loop thread; may be empty

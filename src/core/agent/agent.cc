@@ -13,7 +13,8 @@ namespace {
 constexpr Duration kJoinGrace = Duration::s(3);
 
 MembershipOptions membership_options(const AgentOptions& options) {
-  return {{options.self, 0}, options.address, options.seeds, options.initial_members, options.limits, mix64(options.seed)};
+  return {{options.self, 0},       options.address, options.seeds,
+          options.initial_members, options.limits,  mix64(options.seed)};
 }
 
 }  // namespace

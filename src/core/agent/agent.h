@@ -15,12 +15,12 @@
 namespace hoplite {
 
 struct AgentOptions {
-  NodeId self;                  // random per start
-  Address address;              // where others reach this node
-  std::vector<Address> seeds;   // any members of the cluster to join; may include our own address
-  std::uint64_t capacity = 0;   // of the arena, bytes
+  NodeId self;                 // random per start
+  Address address;             // where others reach this node
+  std::vector<Address> seeds;  // any members of the cluster to join; may include our own address
+  std::uint64_t capacity = 0;  // of the arena, bytes
   Limits limits;
-  std::uint64_t seed = 0;       // of every random choice
+  std::uint64_t seed = 0;                   // of every random choice
   std::vector<MemberNews> initial_members;  // known from the start, as if gossip had told us; usually empty
 };
 

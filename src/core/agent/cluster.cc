@@ -164,8 +164,8 @@ bool Agent::Impl::fact_of(const Record& record, Fact& fact) const {
   if (copy == nullptr) return false;
   // A put that no home has accepted is not a fact yet: the claim itself is repeated.
   if (record.put && !record.put->claimed) return false;
-  fact = {record.id,    copy->version, copy->extent.size,
-          copy->meta,   copy->state,   copy->committed || copy->state == CopyState::kComplete,
+  fact = {record.id,     copy->version,      copy->extent.size,
+          copy->meta,    copy->state,        copy->committed || copy->state == CopyState::kComplete,
           copy->primary, copy->slice_count()};
   return true;
 }
@@ -244,9 +244,7 @@ void Agent::Impl::refresh_next_home() {
   resync(home);
 }
 
-void Agent::Impl::on(NodeRef from, const Resync&) {
-  resync(from);
-}
+void Agent::Impl::on(NodeRef from, const Resync&) { resync(from); }
 
 void Agent::Impl::on(NodeRef from, const NotHome& m) {
   COVERAGE_MARK(asked_the_wrong_home);

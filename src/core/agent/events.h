@@ -175,10 +175,10 @@ struct Log {
 
 }  // namespace effect
 
-using Effect = std::variant<effect::Send, effect::SendToAddress, effect::Disconnect, effect::StorePayload, effect::OpenCopy,
-                            effect::GrowCopy, effect::SealCopy, effect::FollowCopy, effect::CloseCopy, effect::StartPull,
-                            effect::CancelPull, effect::AcceptPull, effect::RefusePull, effect::StopServe, effect::Reply,
-                            effect::Log>;
+using Effect = std::variant<effect::Send, effect::SendToAddress, effect::Disconnect, effect::StorePayload,
+                            effect::OpenCopy, effect::GrowCopy, effect::SealCopy, effect::FollowCopy, effect::CloseCopy,
+                            effect::StartPull, effect::CancelPull, effect::AcceptPull, effect::RefusePull,
+                            effect::StopServe, effect::Reply, effect::Log>;
 using Effects = std::vector<Effect>;
 
 // What the agent may ask of the data plane at any time: how far an opened copy is.

@@ -30,8 +30,7 @@ void Agent::Impl::on_client(ClientKey client, std::uint64_t, client::Release& m)
 void Agent::Impl::send_view(GetRequest& get, Copy& copy) {
   hold_view(get.client, copy);
   table_.touch(copy);
-  reply(get.client, get.request,
-        client::View{copy.key, copy.version, copy.extent.offset, copy.extent.size, copy.meta});
+  reply(get.client, get.request, client::View{copy.key, copy.version, copy.extent.offset, copy.extent.size, copy.meta});
 }
 
 void Agent::Impl::open_follow(GetRequest& get, Copy& copy) {
@@ -41,8 +40,9 @@ void Agent::Impl::open_follow(GetRequest& get, Copy& copy) {
   open_in_data_plane(copy);
   if (!copy.followed) emit(effect::FollowCopy{copy.key});
   copy.followed = true;
-  emit(effect::Reply{get.client, get.request,
-                     client::Opened{copy.key, copy.version, copy.extent.offset, copy.extent.size, copy.meta, front_bytes(copy)}});
+  emit(effect::Reply{
+      get.client, get.request,
+      client::Opened{copy.key, copy.version, copy.extent.offset, copy.extent.size, copy.meta, front_bytes(copy)}});
 }
 
 void Agent::Impl::on(const event::CopyGrown& e) {

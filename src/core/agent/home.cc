@@ -88,7 +88,8 @@ void Agent::Impl::on(NodeRef from, const PutRequest& m) {
   const bool accepted = directory_.on_put(now_, from, m, out);
   flush(out);
   if (!accepted) return;
-  if (from.id != self().id && m.sealed && payload_bytes_ == m.size && m.size <= limits_.inline_bytes) store_home_copy(m);
+  if (from.id != self().id && m.sealed && payload_bytes_ == m.size && m.size <= limits_.inline_bytes)
+    store_home_copy(m);
   directory_.serve(now_, m.id, out);
   flush(out);
 }
@@ -126,7 +127,8 @@ void Agent::Impl::on(NodeRef from, const Announce& m) {
   Announce mine = m;
   const auto foreign = std::ranges::find_if(m.facts, [&](const Fact& f) { return home(f.id) != self(); });
   if (foreign != m.facts.end()) send(from, NotHome{foreign->id});
-  std::erase_if(mine.facts, [&](const Fact& f) { return home(f.id) != self() || f.meta.size() > limits_.max_meta_bytes; });
+  std::erase_if(mine.facts,
+                [&](const Fact& f) { return home(f.id) != self() || f.meta.size() > limits_.max_meta_bytes; });
   std::erase_if(mine.tombstones, [&](const Tombstone& t) { return home(t.id) != self(); });
   Directory::Output out;
   directory_.on_announce(now_, from, mine, out);

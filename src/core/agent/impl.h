@@ -117,7 +117,8 @@ class Agent::Impl final : private Directory::Host {
   Code put_refused(const ObjectId& id) const;
   ObjectId id_or_fresh(const ObjectId& id);
   Copy* add_put_copy(const ObjectId& id, std::uint64_t size, std::string meta, Alignment alignment);
-  bool create_now(ClientKey client, std::uint64_t request, const ObjectId& id, std::uint64_t size, const std::string& meta);
+  bool create_now(ClientKey client, std::uint64_t request, const ObjectId& id, std::uint64_t size,
+                  const std::string& meta);
   void begin_put(Record& record, Copy& copy, ClientKey client);
   void send_claim(Record& record);
   void commit_put(Record& record);
@@ -204,7 +205,7 @@ class Agent::Impl final : private Directory::Host {
   Effects* effects_ = nullptr;
   std::uint64_t payload_bytes_ = 0;  // of the event being handled
 
-  std::vector<NodeRef> alive_;  // sorted
+  std::vector<NodeRef> alive_;                    // sorted
   std::unordered_map<ObjectId, Record> records_;  // never iterated: the order would differ from run to run
   std::map<NodeId, std::set<ObjectId>> by_home_;  // the ids of all records
   std::unordered_map<ClientKey, ClientState> clients_;
@@ -215,14 +216,14 @@ class Agent::Impl final : private Directory::Host {
   std::map<std::uint64_t, DeleteState> deletes_;
   std::deque<RoomRequest> room_queue_;
   std::optional<Timers::Handle> room_timer_;
-  std::deque<Message> local_;  // from this node to itself
+  std::deque<Message> local_;           // from this node to itself
   std::map<NodeId, Time> unreachable_;  // alive, but not directly: relay to them until then
   std::set<NodeRef> introduced_;        // know who we are
   std::map<NodeId, std::optional<Timers::Handle>> resyncs_;
   std::optional<Timers::Handle> refresh_timer_;
   NodeId refreshed_last_;
   std::set<std::uint64_t> open_requests_;  // numbers of the wants and puts that are not answered
-  std::uint64_t rate_estimate_;   // bytes/s that a sender is taken to have, from what fetches achieved
+  std::uint64_t rate_estimate_;            // bytes/s that a sender is taken to have, from what fetches achieved
 
   std::uint64_t next_request_ = 1;
   std::uint64_t next_transfer_ = 1;

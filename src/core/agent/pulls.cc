@@ -22,9 +22,7 @@ void Agent::Impl::open_in_data_plane(Copy& copy) {
   if (!complete && copy.written > 0) emit(effect::GrowCopy{copy.key, copy.written});
 }
 
-bool Agent::Impl::has_children(const Copy& copy) const {
-  return copy.serves > 0 || parked_pulls_.contains(copy.id);
-}
+bool Agent::Impl::has_children(const Copy& copy) const { return copy.serves > 0 || parked_pulls_.contains(copy.id); }
 
 bool Agent::Impl::has_children(const Copy& copy, std::uint32_t slice) const {
   if (slice < copy.slices.size() && copy.slices[slice].children > 0) return true;
@@ -62,7 +60,15 @@ bool Agent::Impl::start_pull(Record& record, Copy& copy, std::uint32_t slice, No
   pulls_[fetch.transfer] = {copy.key, slice};
   ++copy.pulls;
   membership_.touch(now_, parent.id);
-  PullRequest pull{fetch.transfer, copy.id, copy.version, slice, copy.slice_count(), fetch.watermark, has_children(copy, slice), 1, 0};
+  PullRequest pull{fetch.transfer,
+                   copy.id,
+                   copy.version,
+                   slice,
+                   copy.slice_count(),
+                   fetch.watermark,
+                   has_children(copy, slice),
+                   1,
+                   0};
   emit(effect::StartPull{parent, *address, copy.key, std::move(pull)});
   return true;
 }
@@ -135,7 +141,8 @@ void Agent::Impl::complete_fetch(Record& record, Copy& copy) {
 void Agent::Impl::on(const event::PullAsked& e) {
   // A peer that we have not heard of yet is welcome: it proved that it belongs here.
   const bool known = membership_.address_of(e.peer.id) != nullptr;
-  if (known && !membership_.is_alive(e.peer)) return emit(effect::RefusePull{e.channel, e.pull.transfer, Code::kUnavailable});
+  if (known && !membership_.is_alive(e.peer))
+    return emit(effect::RefusePull{e.channel, e.pull.transfer, Code::kUnavailable});
   consider_pull({e.peer, e.channel, e.pull});
 }
 
@@ -158,10 +165,11 @@ void Agent::Impl::consider_pull(const ParkedPull& asked) {
   if (copy->state == CopyState::kComplete) return accept_pull(*copy, asked);
   if (pull.slices != copy->slice_count()) return refuse();
 
-  const bool attached = copy->state == CopyState::kWriting ? r->put && r->put->claimed
-                                                           : copy->slices[pull.slice].attached;
+  const bool attached =
+      copy->state == CopyState::kWriting ? r->put && r->put->claimed : copy->slices[pull.slice].attached;
   if (!attached) return park(asked);
-  const std::uint64_t here = copy->state == CopyState::kWriting ? copy->written : progress_.watermark(copy->key, pull.slice);
+  const std::uint64_t here =
+      copy->state == CopyState::kWriting ? copy->written : progress_.watermark(copy->key, pull.slice);
   if (here < pull.offset || (pull.has_children && here == pull.offset)) {
     COVERAGE_MARK(pull_refused_not_ahead);
     return refuse();

@@ -81,7 +81,8 @@ void Agent::Impl::on_client(ClientKey client, std::uint64_t request, client::Sea
   Copy* copy = table_.find(m.copy);
   const bool writing = state != clients_.end() && state->second.writing.contains(m.copy);
   if (!writing || copy == nullptr)
-    return fail(client, request, Code::kInvalidArgument, "no object of this client is being written as " + std::to_string(m.copy));
+    return fail(client, request, Code::kInvalidArgument,
+                "no object of this client is being written as " + std::to_string(m.copy));
   const Code refused = state->second.writing[m.copy];
   state->second.writing.erase(m.copy);
   copy->writer = 0;
@@ -128,8 +129,9 @@ Code Agent::Impl::put_refused(const ObjectId& id) const {
   if (r == nullptr) return Code::kOk;
   const Copy* copy = r->copy == 0 ? nullptr : table_.find(r->copy);
   // Bytes without a source prove nothing: the home knows whether it still exists.
-  const bool stranded = copy != nullptr && copy->state == CopyState::kGrowing &&
-                        std::ranges::none_of(copy->slices, [](const SliceFetch& s) { return s.transfer != 0 || s.done; });
+  const bool stranded =
+      copy != nullptr && copy->state == CopyState::kGrowing &&
+      std::ranges::none_of(copy->slices, [](const SliceFetch& s) { return s.transfer != 0 || s.done; });
   return r->put || (copy != nullptr && !stranded) ? Code::kExists : Code::kOk;
 }
 
@@ -177,7 +179,8 @@ void Agent::Impl::on(NodeRef from, const PutReply& m) {
   Record* r = find(m.id);
   if (r == nullptr || !r->put || r->home != from || r->put->request != m.request) return;
   timers_.cancel(r->put->retry);
-  if (m.code != Code::kOk) return fail_put(*r, m.code, "object " + m.id.to_string() + " (home " + from.id.to_string() + ")");
+  if (m.code != Code::kOk)
+    return fail_put(*r, m.code, "object " + m.id.to_string() + " (home " + from.id.to_string() + ")");
   r->put->claimed = true;
   if (r->put->sealed_sent) return commit_put(*r);
   if (r->put->sealing) return send_claim(*r);

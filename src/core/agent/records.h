@@ -30,10 +30,10 @@ struct PutState {
   CopyKey copy = 0;
   std::uint64_t first_request = 0;  // of the first PutRequest
   std::uint64_t request = 0;        // of the last one
-  std::set<NodeRef> asked;     // homes that it was sent to: they are told if it is given up
-  bool sealed_sent = false;    // that request said "sealed"
-  bool claimed = false;        // the home has accepted the id
-  bool sealing = false;        // the client has nothing to add
+  std::set<NodeRef> asked;          // homes that it was sent to: they are told if it is given up
+  bool sealed_sent = false;         // that request said "sealed"
+  bool claimed = false;             // the home has accepted the id
+  bool sealing = false;             // the client has nothing to add
   ClientKey client = 0;
   std::uint64_t client_request = 0;  // to be answered with PutDone; 0 = none yet
   std::optional<Timers::Handle> deadline;

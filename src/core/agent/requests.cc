@@ -57,8 +57,8 @@ void Agent::Impl::stop_request(ClientKey client, std::uint64_t request, Code cod
   switch (pending.kind) {
     case PendingRequest::Kind::kGet: {
       Record& r = records_.at(pending.id);
-      const auto get = std::ranges::find_if(
-          r.gets, [&](const GetRequest& g) { return g.client == client && g.request == request; });
+      const auto get =
+          std::ranges::find_if(r.gets, [&](const GetRequest& g) { return g.client == client && g.request == request; });
       const bool no_room = r.fetch == Fetch::kNeedsRoom && code == Code::kTimedOut;
       fail(client, request, no_room ? Code::kStoreFull : code, who + ": " + waiting_for(r));
       drop_get(r, static_cast<std::size_t>(get - r.gets.begin()));
@@ -74,7 +74,8 @@ void Agent::Impl::stop_request(ClientKey client, std::uint64_t request, Code cod
     case PendingRequest::Kind::kRoom: {
       const auto waiting = std::ranges::find_if(
           room_queue_, [&](const RoomRequest& w) { return w.is_put && w.client == client && w.request == request; });
-      fail(client, request, code == Code::kTimedOut ? Code::kStoreFull : code, who + ": " + room_numbers(waiting->size));
+      fail(client, request, code == Code::kTimedOut ? Code::kStoreFull : code,
+           who + ": " + room_numbers(waiting->size));
       timers_.cancel(waiting->deadline);
       room_queue_.erase(waiting);
       try_room();

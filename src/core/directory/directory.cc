@@ -165,7 +165,8 @@ void Directory::note_interest(const ObjectId& id, const Entry& entry, NodeId nod
   if (it->second.empty()) by_node_.erase(it);
 }
 
-void Directory::hold(const ObjectId& id, Entry& entry, NodeRef node, CopyState state, bool primary, std::uint64_t request) {
+void Directory::hold(const ObjectId& id, Entry& entry, NodeRef node, CopyState state, bool primary,
+                     std::uint64_t request) {
   entry.holders[node.id] = Holder{node, state, primary, false, request};
   by_node_[node.id].insert(id);
 }
@@ -399,7 +400,8 @@ bool Directory::assign(Time now, const ObjectId& id, Entry& entry, const Waiter&
 // --- facts ---------------------------------------------------------------------------------------------------------------
 
 void Directory::on_announce(Time now, NodeRef from, const Announce& announce, Output& out) {
-  if (announce.round != 0) recovery_.count_facts(from, announce.round, announce.facts.size() + announce.tombstones.size());
+  if (announce.round != 0)
+    recovery_.count_facts(from, announce.round, announce.facts.size() + announce.tombstones.size());
   if (announce.full_begin) {
     const auto held = by_node_.find(from.id);
     unconfirmed_[from.id] = held == by_node_.end() ? std::set<ObjectId>{} : held->second;
@@ -412,7 +414,8 @@ void Directory::on_announce(Time now, NodeRef from, const Announce& announce, Ou
     if (unconfirmed != unconfirmed_.end()) unconfirmed->second.erase(fact.id);
     take_fact(now, from, fact, out);
   }
-  if (announce.full_end && unconfirmed != unconfirmed_.end()) withdraw_unconfirmed(now, from, announce.open_requests, out);
+  if (announce.full_end && unconfirmed != unconfirmed_.end())
+    withdraw_unconfirmed(now, from, announce.open_requests, out);
   if (announce.rate_kib != 0 && announce.facts.size() == 1) {
     const auto it = entries_.find(announce.facts.front().id);
     if (it != entries_.end() && it->second.plan)
@@ -481,15 +484,17 @@ bool Directory::take_version(const ObjectId& id, Entry& entry, NodeRef from, con
   if (!theirs_wins) {
     if (fact.state != CopyState::kKnows) {
       const bool conflict = fact.state == CopyState::kComplete;
-      if (conflict) out.log.push_back("conflict: object " + short_name(id) + " exists in two versions; the one on node " +
-                                      from.id.to_string() + " is dropped");
+      if (conflict)
+        out.log.push_back("conflict: object " + short_name(id) + " exists in two versions; the one on node " +
+                          from.id.to_string() + " is dropped");
       out.sends.push_back({from, Drop{id, fact.version, conflict ? DropReason::kConflict : DropReason::kReset}});
     }
     return false;
   }
   if (entry.version != 0 && !entry.lost) {
-    if (entry.committed) out.log.push_back("conflict: object " + short_name(id) + " exists in two versions; the one on node " +
-                                           from.id.to_string() + " is kept");
+    if (entry.committed)
+      out.log.push_back("conflict: object " + short_name(id) + " exists in two versions; the one on node " +
+                        from.id.to_string() + " is kept");
     const auto holders = entry.holders;
     for (const auto& [node, holder] : holders) {
       out.sends.push_back({holder.ref, Drop{id, entry.version, DropReason::kConflict}});
@@ -569,7 +574,8 @@ void Directory::dropped(const ObjectId& id, NodeRef holder, Output& out) {
   if (pending == deleting_.end()) return;
   pending->second.holders.erase(holder);
   if (!pending->second.holders.empty()) return;
-  for (const auto& [asker, request] : pending->second.askers) out.sends.push_back({asker, DeleteReply{request, id, true}});
+  for (const auto& [asker, request] : pending->second.askers)
+    out.sends.push_back({asker, DeleteReply{request, id, true}});
   deleting_.erase(pending);
 }
 

@@ -31,7 +31,9 @@ class DirectoryTest : public testing::Test, private Directory::Host {
   DirectoryTest() { directory_.set_view(now_, {kHome, kA, kB}, out_); }
 
   bool can_inline(const ObjectId&, Version) const override { return inline_; }
-  std::unique_ptr<ParentPlanner> make_planner(std::uint64_t, std::uint32_t) override { return std::make_unique<FirstRoot>(); }
+  std::unique_ptr<ParentPlanner> make_planner(std::uint64_t, std::uint32_t) override {
+    return std::make_unique<FirstRoot>();
+  }
 
   template <typename T>
   std::optional<T> sent_to(NodeRef to) {

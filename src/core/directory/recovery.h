@@ -57,8 +57,8 @@ class Recovery {
   Limits limits_;
   std::vector<NodeRef> alive_;
   bool settled_once_ = false;
-  bool own_ids_settled_ = true;        // nobody knows our ids before we do, until we are given up
-  std::vector<NodeId> died_since_;     // since everything was settled
+  bool own_ids_settled_ = true;     // nobody knows our ids before we do, until we are given up
+  std::vector<NodeId> died_since_;  // since everything was settled
   bool running_ = false;
   std::map<NodeId, Pending> pending_;  // members that have not answered
   std::uint64_t next_round_ = 1;

@@ -6,8 +6,8 @@
 #include <deque>
 #include <map>
 
-#include "base/time.h"
 #include "base/node_id.h"
+#include "base/time.h"
 #include "hoplite/object_id.h"
 
 namespace hoplite {

@@ -28,8 +28,13 @@ Membership::Membership(MembershipOptions options, Time now)
       next_knock_(now) {
   for (const MemberNews& news : options.initial_members) {
     if (news.ref.id == self_.id) continue;
-    members_[news.ref.id] = Member{.ref = news.ref, .address = news.address, .life = news.life, .heard = now,
-                                   .watched_until = now, .probe_sent = now, .probe_due = now};
+    members_[news.ref.id] = Member{.ref = news.ref,
+                                   .address = news.address,
+                                   .life = news.life,
+                                   .heard = now,
+                                   .watched_until = now,
+                                   .probe_sent = now,
+                                   .probe_due = now};
     remember_alive(news.ref.id, news.life == Life::kAlive);
   }
 }
@@ -126,15 +131,21 @@ void Membership::spread(const std::vector<MemberNews>& fresh, NodeId heard_from,
 bool Membership::merge(Time now, const MemberNews& news, Output& out) {
   if (news.ref.id.is_nil()) return false;
   if (news.ref.id == self_.id) {
-    if (news.life == Life::kDead && news.ref.incarnation >= self_.incarnation && !leaving_) refute(news.ref.incarnation, out);
+    if (news.life == Life::kDead && news.ref.incarnation >= self_.incarnation && !leaving_)
+      refute(news.ref.incarnation, out);
     return false;
   }
   Member* known = find(news.ref.id);
   if (known == nullptr) {
     if (members_.size() >= limits_.max_members) return false;
     known = &members_[news.ref.id];
-    *known = Member{.ref = news.ref, .address = news.address, .life = news.life, .heard = now, .watched_until = now,
-                    .probe_sent = now, .probe_due = now};
+    *known = Member{.ref = news.ref,
+                    .address = news.address,
+                    .life = news.life,
+                    .heard = now,
+                    .watched_until = now,
+                    .probe_sent = now,
+                    .probe_due = now};
     remember_alive(news.ref.id, news.life == Life::kAlive);
     if (news.life == Life::kAlive) out.changes.push_back({news.ref, news.address, Life::kAlive});
     return true;

@@ -92,12 +92,12 @@ class Membership {
     NodeRef ref;
     Address address;
     Life life = Life::kAlive;
-    Time heard;               // last sign of life
-    Time watched_until;       // `touch`
+    Time heard;          // last sign of life
+    Time watched_until;  // `touch`
     Probe probe = Probe::kNone;
     std::uint64_t probe_seq = 0;
     Time probe_sent;
-    Time probe_due;           // when the current probe fails
+    Time probe_due;  // when the current probe fails
     std::uint64_t rtt_us = 0;
   };
   struct Errand {  // a probe made for somebody else
@@ -124,11 +124,11 @@ class Membership {
   std::vector<Address> seeds_;
   Limits limits_;
   Random random_;
-  std::map<NodeId, Member> members_;  // all others, alive and dead
-  std::vector<NodeId> alive_;         // others, sorted
-  std::map<NodeId, std::uint32_t> hot_;  // news that still ride on pings, and how often
+  std::map<NodeId, Member> members_;         // all others, alive and dead
+  std::vector<NodeId> alive_;                // others, sorted
+  std::map<NodeId, std::uint32_t> hot_;      // news that still ride on pings, and how often
   std::map<std::uint64_t, Errand> errands_;  // by the seq of our own ping
-  std::set<NodeId> watched_;  // touched lately: the ones a tick looks at
+  std::set<NodeId> watched_;                 // touched lately: the ones a tick looks at
   std::set<NodeId> probing_;
   std::uint64_t next_seq_ = 1;
   std::size_t next_door_ = 0;

@@ -27,7 +27,7 @@ struct SliceFetch {
   std::uint64_t begin = 0;
   std::uint64_t watermark = 0;  // when no pull is under way: how far it is, absolute
   std::uint64_t end = 0;
-  std::uint32_t children = 0;   // accepted pulls of peers
+  std::uint32_t children = 0;  // accepted pulls of peers
 };
 
 struct Copy {
@@ -37,19 +37,19 @@ struct Copy {
   Extent extent;
   std::string meta;
   CopyState state = CopyState::kGrowing;
-  bool committed = false;    // known to be the final version (always so when complete)
+  bool committed = false;  // known to be the final version (always so when complete)
   bool current = true;
   bool primary = false;
-  bool open = false;         // in the data plane
-  bool closing = false;      // CloseCopy is under way
+  bool open = false;     // in the data plane
+  bool closing = false;  // CloseCopy is under way
   bool followed = false;
   bool evict_asked = false;
-  Time evict_not_before;     // the home has denied it: ask again then
-  std::uint32_t views = 0;   // of clients
-  std::uint32_t serves = 0;  // accepted pulls of peers
-  std::uint32_t pulls = 0;   // our own pulls into it
-  ClientKey writer = 0;      // the client that writes it
-  std::uint64_t written = 0;  // by that client, from the front
+  Time evict_not_before;           // the home has denied it: ask again then
+  std::uint32_t views = 0;         // of clients
+  std::uint32_t serves = 0;        // accepted pulls of peers
+  std::uint32_t pulls = 0;         // our own pulls into it
+  ClientKey writer = 0;            // the client that writes it
+  std::uint64_t written = 0;       // by that client, from the front
   std::vector<SliceFetch> slices;  // while it grows by pulling
   Time fetch_started;
   std::list<CopyKey>::iterator lru;  // valid if listed
