@@ -36,10 +36,10 @@ install: build ## into PREFIX (default /usr/local)
 # --- checking it
 
 # One ctest run, one summary at the end. It goes from fast to slow: unit tests and simulation first, then whole processes,
-# then network namespaces, then the sanitizer builds (each a test that builds and runs a suite of its own).
+# then network namespaces.
 # LABEL=unit runs one kind only.
 .PHONY: test
-test: setup-test build ## all tests, fast ones first (LABEL=unit|sim|process|net|sanitize)
+test: setup-test build ## all tests, fast ones first (LABEL=unit|sim|process|net)
 	@tools/run-tests release '$(LABEL)'
 
 .PHONY: asan tsan

@@ -278,7 +278,7 @@ void Judge::copies_go(NodeIndex node) {
 }
 
 void Judge::renamed(NodeIndex node, NodeRef) {
-  if (!calm_since(world_.now())) return;
+  if (last_disturbance_) return;  // its consequences may take long to show
   world_.violate("no-wrong-verdict", node_name(node) + " is alive and can be reached, but was given up");
 }
 

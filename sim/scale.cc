@@ -28,7 +28,7 @@ class Broadcast final : public WorldObserver {
   }
 
   ScaleResult run() {
-    const auto began = std::chrono::steady_clock::now();
+    const auto began = std::chrono::steady_clock::now();  // tidy: how long the simulation itself takes
     ScaleResult result;
     result.ideal_s = static_cast<double>(options_.size) / static_cast<double>(options_.rate);
     world_.start_acquainted();
@@ -45,6 +45,7 @@ class Broadcast final : public WorldObserver {
       result.failure = failure_;
     }
     summarise(result);
+    // tidy: how long the simulation itself takes
     result.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
     return result;
   }

@@ -11,7 +11,12 @@ namespace {
 
 const ObjectId kId{0x1234567890ABCDEF, 0x0FEDCBA987654321};
 
-Message want() { return Want{.request = 1, .id = kId, .avoid = {}}; }
+Message want() {
+  Want message;
+  message.request = 1;
+  message.id = kId;
+  return message;
+}
 
 Message assign() {
   return Assign{

@@ -49,9 +49,8 @@ namespace internal {
 // A string that can be a template argument, so that one name is one mark however often it is used.
 template <std::size_t N>
 struct MarkName {
-  constexpr MarkName(const char (&literal)[N]) {
-    std::copy_n(literal, N, text);
-  }  // NOLINT(google-explicit-constructor)
+  // NOLINTNEXTLINE(google-explicit-constructor): a literal is a name
+  constexpr MarkName(const char (&literal)[N]) { std::copy_n(literal, N, text); }
   char text[N];
 };
 

@@ -15,6 +15,10 @@ class NoBytes final : public hoplite::Progress {
 
 int main() {
   const NoBytes progress;
-  hoplite::Agent agent({.self = {1}, .address = {"127.0.0.1", 1}, .capacity = 1 << 20}, progress, hoplite::Time{0});
+  hoplite::AgentOptions options;
+  options.self = {1};
+  options.address = {"127.0.0.1", 1};
+  options.capacity = 1 << 20;
+  hoplite::Agent agent(options, progress, hoplite::Time{0});
   std::printf("%s\n", agent.self().to_string().c_str());
 }

@@ -129,7 +129,7 @@ TEST_P(BulkConformanceTest, SlicesArePulledOnTheirOwn) {
   constexpr std::uint64_t kSize = 3 * kMiB + 5;
   constexpr std::uint32_t kSlices = 3;
   left->offer(kId, 1, 0, pattern(kSize, 1), kSlices);
-  right->offer(kId, 1, 0, pattern(kSize, 1), kSlices);
+  right->offer(kId, 1, 0, pattern(kSize, 1), 1);  // a sealed copy has all bytes, however it was cut
   child->transport->open_copy(1, {64, kSize}, kSlices, false);
   for (std::uint32_t slice = 0; slice < kSlices; ++slice) {
     PullRequest pull_slice = request(slice + 1, kId, slice_range(kSize, kSlices, slice).begin);
@@ -194,6 +194,7 @@ TEST_P(BulkConformanceTest, RefusedStoppedAndClosedByTheParent) {
   ASSERT_TRUE(runs_until([&] { return child->accepted.size() == 1; }));
   parent->transport->stop_serve(parent->last_serve, Code::kUnavailable);
   ASSERT_TRUE(runs_until([&] { return child->ended_as(2, PullEnd::kAborted); }));
+  ASSERT_TRUE(runs_until([&] { return !parent->serves_ended.empty(); }));
   EXPECT_THAT(parent->serves_ended, ElementsAre(parent->last_serve));
 
   pull(*child, *parent, 2, request(3, kId));
@@ -212,7 +213,7 @@ TEST_P(BulkConformanceTest, ARefusedRangeDoesNotHurt) {
   child->transport->grow_copy(1, 3000);
   pull(*child, *parent, 1, request(1, kId, 3000));
   ASSERT_TRUE(runs_until([&] { return child->ended_as(1, PullEnd::kRefused); }));
-  EXPECT_THAT(parent->serves_ended, SizeIs(1));
+  ASSERT_TRUE(runs_until([&] { return !parent->serves_ended.empty(); }));
 }
 
 TEST_P(BulkConformanceTest, AnExtentIsUsedAgainAfterACancelAndNoLateByteLandsThere) {
@@ -220,9 +221,9 @@ TEST_P(BulkConformanceTest, AnExtentIsUsedAgainAfterACancelAndNoLateByteLandsThe
   options.max_rate = 200'000'000;  // so that the cancel comes in the middle
   const auto parent = make_node(1, options);
   const auto child = make_node(2);
-  constexpr std::uint64_t kSize = 16 * kMiB;
+  constexpr std::uint64_t kSize = 6 * kMiB;
   parent->offer_unsealed(kId, 1, pattern(kSize, 1));
-  for (std::uint64_t round = 1; round <= 20; ++round) {
+  for (std::uint64_t round = 1; round <= 10; ++round) {
     fetch(*child, *parent, round, {0, kSize}, round);
     ASSERT_TRUE(runs_until([&] { return child->transport->watermark(round, 0) > round * 100'000; }));
     child->order.clear();
@@ -236,7 +237,7 @@ TEST_P(BulkConformanceTest, AnExtentIsUsedAgainAfterACancelAndNoLateByteLandsThe
     run_for(Duration::ms(3));
     ASSERT_TRUE(child->holds(0, marker)) << "late bytes in round " << round;
   }
-  ASSERT_TRUE(runs_until([&] { return parent->serves_ended.size() == 20; }));
+  ASSERT_TRUE(runs_until([&] { return parent->serves_ended.size() == 10; }));
   // The connection is still good.
   parent->transport->seal_copy(1);
   fetch(*child, *parent, 100, {0, kSize}, 100);
@@ -250,7 +251,7 @@ TEST_P(BulkConformanceTest, AClosedCopyIsNotSentFromAnyMore) {
   options.max_rate = 200'000'000;
   const auto parent = make_node(1, options);
   const auto child = make_node(2);
-  constexpr std::uint64_t kSize = 16 * kMiB;
+  constexpr std::uint64_t kSize = 6 * kMiB;
   const auto bytes = pattern(kSize, 1);
   for (std::uint64_t round = 1; round <= 10; ++round) {
     parent->offer_unsealed(kId, round, bytes);

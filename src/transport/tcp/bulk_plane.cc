@@ -85,7 +85,13 @@ void BulkPlane::seal_copy(CopyKey copy) {
   wake_threads(shared);
 }
 
-void BulkPlane::follow_copy(CopyKey copy) { find(copy).shared->follow(); }
+void BulkPlane::follow_copy(CopyKey copy) {
+  Copy& shared = *find(copy).shared;
+  shared.follow();
+  // What grew between the caller's look at the watermark and this call raised no event.
+  if (shared.begin_growth_event())
+    post([this, held = shared.shared_from_this()] { handle(bulk_event::CopyGrown{held}); });
+}
 
 void BulkPlane::wake_threads(Copy& copy) {
   for (std::uint64_t serving = copy.serving_threads(); serving != 0; serving &= serving - 1) {

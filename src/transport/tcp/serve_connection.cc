@@ -138,15 +138,17 @@ void ServeConnection::handle_cancel(TransferId transfer) {
 
 void ServeConnection::accept(ServeId serve, const CopyPtr& copy, const PullRequest& pull) {
   const bool still_wanted = asked_.erase(pull.transfer) > 0;
-  const bool fits = pull.slices == copy->slices() && pull.slice < pull.slices &&
-                    pull.offset >= copy->range(pull.slice).begin && pull.offset <= copy->range(pull.slice).end;
+  // A sealed copy has every byte, however it was cut when it grew; of a growing one only its own slices can be followed.
+  const SliceRange range = slice_range(copy->size(), std::max(pull.slices, 1U), pull.slice);
+  const bool fits = (copy->sealed() || pull.slices == copy->slices()) && pull.slice < pull.slices &&
+                    pull.offset >= range.begin && pull.offset <= range.end;
   if (!still_wanted || !fits) {
     if (still_wanted) queue_frame(FrameType::kAbort, pull.transfer, Code::kInvalidArgument);
     context_.host.emit(bulk_event::ServeEnded{serve});
     return pump();
   }
   const Time now = context_.loop.now();
-  Serve state{serve, copy, pull.slice, pull.offset, copy->range(pull.slice).end};
+  Serve state{serve, copy, pull.slice, pull.offset, range.end};
   state.sent_at = now;
   serves_.emplace(pull.transfer, std::move(state));
   const Time deadline = pull.deadline_ms > 0 ? now + Duration::ms(pull.deadline_ms) : Time::never();
@@ -175,7 +177,7 @@ void ServeConnection::refresh(TransferId transfer) {
   const Serve& serve = it->second;
   // Sealed is read first: what it promises is then in the watermark.
   const bool sealed = serve.copy->sealed();
-  const bool has_more = serve.next < serve.copy->watermark(serve.slice);
+  const bool has_more = serve.next < serve.valid_end();
   scheduler_.set_ready(transfer, has_more);
   const bool in_frame = frame_.active && frame_.transfer == transfer;
   if (!in_frame && sealed && serve.next == serve.end) end(transfer, FrameType::kEnd, Code::kOk);
@@ -233,7 +235,7 @@ void ServeConnection::begin_frame() {
   const auto turn = scheduler_.next();
   if (!turn) return;
   Serve& serve = serves_.at(turn->stream);
-  const std::uint64_t available = serve.copy->watermark(serve.slice) - serve.next;
+  const std::uint64_t available = serve.valid_end() - serve.next;
   FrameHeader header;
   header.type = FrameType::kData;
   header.transfer = turn->stream;
@@ -247,7 +249,7 @@ void ServeConnection::begin_frame() {
   frame_.payload_bytes = header.length;
   serve.next += header.length;
   frame_.last_of_slice = serve.next == serve.end;
-  scheduler_.set_ready(turn->stream, serve.next < serve.copy->watermark(serve.slice));
+  scheduler_.set_ready(turn->stream, serve.next < serve.valid_end());
 }
 
 // Nothing of it was sent: whose turn it is will be decided again.

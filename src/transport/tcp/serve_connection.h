@@ -52,6 +52,9 @@ class ServeConnection {
     std::uint64_t end = 0;            // of the slice
     Time sent_at{};                   // the last frame of this stream
     std::uint64_t sign_in_queue = 0;  // `drains_` when a sign of life was queued
+
+    // How far the bytes of this stream are valid: all of them once the copy is sealed, whatever it was cut into.
+    std::uint64_t valid_end() const { return copy->sealed() ? end : copy->watermark(slice); }
   };
 
   // The data frame that is being sent.

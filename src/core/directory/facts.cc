@@ -1,0 +1,207 @@
+// The directory's second half: what nodes tell about themselves, and deletes.
+#include <algorithm>
+
+#include "base/coverage.h"
+#include "core/directory/directory.h"
+
+namespace hoplite {
+
+// --- facts ---------------------------------------------------------------------------------------------------------------
+
+void Directory::on_announce(Time now, NodeRef from, const Announce& announce, Output& out) {
+  if (announce.round != 0)
+    recovery_.count_facts(from, announce.round, announce.facts.size() + announce.tombstones.size());
+  if (announce.full_begin) {
+    const auto held = by_node_.find(from.id);
+    unconfirmed_[from.id] = held == by_node_.end() ? std::set<ObjectId>{} : held->second;
+    // What it still wants, it asks again.
+    std::erase_if(parked_, [&](const auto& item) { return item.second.from == from; });
+  }
+  const auto unconfirmed = unconfirmed_.find(from.id);
+  for (const Tombstone& stone : announce.tombstones) take_tombstone(now, stone, out);
+  for (const Fact& fact : announce.facts) {
+    if (unconfirmed != unconfirmed_.end()) unconfirmed->second.erase(fact.id);
+    take_fact(now, from, fact, out);
+  }
+  if (announce.full_end && unconfirmed != unconfirmed_.end())
+    withdraw_unconfirmed(now, from, announce.open_requests, out);
+  if (announce.rate_kib != 0 && announce.facts.size() == 1) {
+    const auto it = entries_.find(announce.facts.front().id);
+    if (it != entries_.end() && it->second.plan)
+      it->second.plan->measured(from.id, std::uint64_t{announce.rate_kib} * 1024);
+  }
+}
+
+// What a node holds by our books and not by its own: our news of it were lost.
+void Directory::withdraw_unconfirmed(Time now, NodeRef from, std::uint64_t open_requests, Output& out) {
+  const std::set<ObjectId> ids = std::move(unconfirmed_.at(from.id));
+  unconfirmed_.erase(from.id);
+  for (const ObjectId& id : ids) {
+    const auto it = entries_.find(id);
+    if (it == entries_.end() || !it->second.holders.contains(from.id)) continue;
+    if (it->second.holders.at(from.id).request >= open_requests) continue;
+    COVERAGE_MARK(phantom_holder_withdrawn);
+    unhold(id, it->second, from.id);
+    resolve(now, id, it->second, out);
+    erase_if_empty(id);
+  }
+}
+
+void Directory::take_tombstone(Time now, const Tombstone& stone, Output& out) {
+  const Time until = now + std::min(Duration::s(stone.seconds_left), limits_.tombstone_life);
+  const auto it = entries_.find(stone.id);
+  if (it == entries_.end() || it->second.version == 0 || it->second.version == stone.version)
+    bury(stone.id, stone.version, until, out);
+}
+
+void Directory::take_fact(Time now, NodeRef from, const Fact& fact, Output& out) {
+  if (tombstones_.contains(fact.id)) {
+    if (fact.state != CopyState::kKnows) out.sends.push_back({from, Drop{fact.id, fact.version, DropReason::kDeleted}});
+    return;
+  }
+  Entry& entry = entries_[fact.id];
+  if (!take_version(fact.id, entry, from, fact, out)) {
+    erase_if_empty(fact.id);
+    return;
+  }
+  if (fact.committed || fact.state == CopyState::kComplete) entry.committed = true;
+  if (fact.state == CopyState::kComplete) entry.lost = false;
+  if (fact.state == CopyState::kGrowing && entry.slices == 0) entry.slices = fact.slices;
+  if (fact.state != CopyState::kKnows) {
+    const auto known = entry.holders.find(from.id);
+    const bool was_primary = known != entry.holders.end() && known->second.primary;
+    // A complete copy does not become one that is being written: that fact crossed the seal.
+    const bool sealed = known != entry.holders.end() && known->second.state == CopyState::kComplete;
+    const CopyState state = sealed && fact.state == CopyState::kWriting ? CopyState::kComplete : fact.state;
+    hold(fact.id, entry, from, state, state == CopyState::kComplete && (fact.primary || was_primary));
+    if (was_primary && !fact.primary && fact.state == CopyState::kComplete)
+      out.sends.push_back({from, Pin{fact.id, entry.version, true}});
+    if (entry.plan && fact.state != CopyState::kGrowing) entry.plan->add_root(now, from.id);
+  }
+  if (!recovery_.settled(fact.id)) recovery_.demand(now, false);
+  resolve(now, fact.id, entry, out);
+  serve_waiters(now, fact.id, entry, out);
+  erase_if_empty(fact.id);
+}
+
+// Makes `fact`'s version the entry's, or finds that it is, or has it dropped (rules 1 and 6). True if it is now.
+bool Directory::take_version(const ObjectId& id, Entry& entry, NodeRef from, const Fact& fact, Output& out) {
+  if (entry.version == fact.version) return true;
+  const bool theirs_final = fact.committed || fact.state == CopyState::kComplete;
+  const bool theirs_wins = entry.version == 0 || (entry.lost && fact.state == CopyState::kComplete) ||
+                           (theirs_final && (!entry.committed || fact.version < entry.version));
+  if (!theirs_wins) {
+    if (fact.state != CopyState::kKnows) {
+      const bool conflict = fact.state == CopyState::kComplete;
+      if (conflict)
+        out.log.push_back("conflict: object " + id.to_string() + " exists in two versions; the one on node " +
+                          from.id.to_string() + " is dropped");
+      out.sends.push_back({from, Drop{id, fact.version, conflict ? DropReason::kConflict : DropReason::kReset}});
+    }
+    return false;
+  }
+  if (entry.version != 0 && !entry.lost) {
+    if (entry.committed)
+      out.log.push_back("conflict: object " + id.to_string() + " exists in two versions; the one on node " +
+                        from.id.to_string() + " is kept");
+    const auto holders = entry.holders;
+    for (const auto& [node, holder] : holders) {
+      out.sends.push_back({holder.ref, Drop{id, entry.version, DropReason::kConflict}});
+      unhold(id, entry, node);
+    }
+  }
+  forget_version(entry);
+  entry.version = fact.version;
+  entry.size = fact.size;
+  entry.meta = fact.meta;
+  return true;
+}
+
+void Directory::on_withdraw(Time now, NodeRef from, const Withdraw& withdraw, Output& out) {
+  const auto parked = parked_.find({from.id, withdraw.id, Message(PutRequest{}).index()});
+  if (parked != parked_.end() && std::get<PutRequest>(parked->second.message).version == withdraw.version) {
+    COVERAGE_MARK(parked_put_withdrawn);
+    parked_.erase(parked);
+  }
+  dropped(withdraw.id, from, out);
+  const auto it = entries_.find(withdraw.id);
+  if (it == entries_.end() || it->second.version != withdraw.version) return;
+  unhold(withdraw.id, it->second, from.id);
+  resolve(now, withdraw.id, it->second, out);
+  serve_waiters(now, withdraw.id, it->second, out);
+  erase_if_empty(withdraw.id);
+}
+
+void Directory::on_evict(Time now, NodeRef from, const EvictRequest& request, Output& out) {
+  bool granted = false;
+  const auto it = entries_.find(request.id);
+  if (!recovery_.settled(request.id)) {
+    recovery_.demand(now, true);
+    tick(now, out);
+  } else if (it == entries_.end() || it->second.version != request.version) {
+    granted = true;
+  } else {
+    Entry& entry = it->second;
+    // The request itself tells that there is a complete copy.
+    const auto known = entry.holders.find(from.id);
+    if (known == entry.holders.end() || known->second.state != CopyState::kComplete)
+      hold(request.id, entry, from, CopyState::kComplete, false);
+    granted = std::ranges::any_of(entry.holders, [&](const auto& item) {
+      return item.first != from.id && item.second.state == CopyState::kComplete;
+    });
+    if (granted) unhold(request.id, entry, from.id);
+    ensure_primary(request.id, entry, out);
+  }
+  out.sends.push_back({from, EvictReply{request.id, request.version, granted}});
+}
+
+// --- deletes -------------------------------------------------------------------------------------------------------------
+
+void Directory::on_delete(Time now, NodeRef from, const DeleteRequest& request, Output& out) {
+  if (park_unless_settled(now, from, request.id, request, out)) return;
+  const auto pending = deleting_.find(request.id);
+  if (pending != deleting_.end()) {  // asked again: perhaps a Drop was lost
+    pending->second.askers[from] = request.request;
+    for (const NodeRef& holder : pending->second.holders)
+      out.sends.push_back({holder, Drop{request.id, pending->second.version, DropReason::kDeleted}});
+    return;
+  }
+  const auto it = entries_.find(request.id);
+  const bool existed = it != entries_.end() && it->second.version != 0;
+  std::set<NodeRef> holders;
+  if (existed) {
+    for (const auto& [node, holder] : it->second.holders) holders.insert(holder.ref);
+    if (!holders.empty()) deleting_[request.id] = {it->second.version, holders, {{from, request.request}}};
+  }
+  if (it != entries_.end()) bury(request.id, it->second.version, now + limits_.tombstone_life, out);
+  if (holders.empty()) out.sends.push_back({from, DeleteReply{request.request, request.id, existed}});
+}
+
+// `holder` has no copy of `id` any more. The last one's word ends the delete.
+void Directory::dropped(const ObjectId& id, NodeRef holder, Output& out) {
+  const auto pending = deleting_.find(id);
+  if (pending == deleting_.end()) return;
+  pending->second.holders.erase(holder);
+  if (!pending->second.holders.empty()) return;
+  for (const auto& [asker, request] : pending->second.askers)
+    out.sends.push_back({asker, DeleteReply{request, id, true}});
+  deleting_.erase(pending);
+}
+
+void Directory::bury(const ObjectId& id, Version version, Time until, Output& out) {
+  tombstones_.add(id, version, until);
+  const auto it = entries_.find(id);
+  if (it == entries_.end()) return;
+  Entry& entry = it->second;
+  for (const auto& [node, holder] : entry.holders) {
+    out.sends.push_back({holder.ref, Drop{id, entry.version, DropReason::kDeleted}});
+    by_node_[node].erase(id);
+  }
+  for (const auto& [key, waiter] : entry.waiters) {
+    out.sends.push_back({waiter.ref, WantFailed{waiter.want.request, id, entry.version, Code::kDeleted}});
+    by_node_[key.first].erase(id);
+  }
+  entries_.erase(it);
+}
+
+}  // namespace hoplite
