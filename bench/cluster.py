@@ -17,6 +17,7 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
+import processes
 from lab import Lab, LabError
 
 PORT = 7411
@@ -37,7 +38,7 @@ class Worker:
 
     def __init__(self, lab: Lab, host: int, argv: list[str | os.PathLike]):
         self.host = host
-        self._process = lab.popen(host, argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.process = lab.popen(host, argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self._command = "start"
         self.answer(START_S)
 
@@ -45,18 +46,18 @@ class Worker:
         """Starts a command; `answer` brings its result."""
         self._command = command
         try:
-            self._process.stdin.write(command + "\n")
-            self._process.stdin.flush()
+            self.process.stdin.write(command + "\n")
+            self.process.stdin.flush()
         except BrokenPipeError:
             raise WorkerError(f"the worker on host {self.host} is gone: {command}") from None
 
     def answer(self, timeout_s: float = ANSWER_S) -> dict:
         """What the command gave; WorkerError if it failed."""
         # Only one line is ever under way, so nothing hides in the buffer.
-        readable, _, _ = select.select([self._process.stdout], [], [], timeout_s)
+        readable, _, _ = select.select([self.process.stdout], [], [], timeout_s)
         if not readable:
             raise WorkerError(f"host {self.host}: no answer after {timeout_s} s: {self._command}")
-        line = self._process.stdout.readline()
+        line = self.process.stdout.readline()
         if not line:
             raise WorkerError(f"the worker on host {self.host} ended: {self._command}")
         result = json.loads(line)
@@ -68,12 +69,6 @@ class Worker:
         self.send(command)
         return self.answer(timeout_s)
 
-    def close(self) -> None:
-        self._process.terminate()
-        _end(self._process)
-        self._process.stdout.close()
-        with contextlib.suppress(BrokenPipeError):  # what was not flushed, if it died before
-            self._process.stdin.close()
 
 
 def ask_all(workers: Iterable[Worker], command: str) -> list[dict]:
@@ -112,16 +107,13 @@ class Cluster:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.end_extra_workers()
-        for worker in self.workers.values():
-            worker.close()
-        self.workers.clear()
-        for daemon in self._daemons.values():
-            daemon.terminate()
-        for daemon in self._daemons.values():
-            _end(daemon)
-        self._daemons.clear()
-        self._folder.cleanup()
+        with processes.signals_held():
+            self.end_extra_workers()
+            _close(self.workers.values())
+            self.workers.clear()
+            _end(self._daemons.values())
+            self._daemons.clear()
+            self._folder.cleanup()
 
     @property
     def source(self) -> Worker:
@@ -143,8 +135,8 @@ class Cluster:
         return worker
 
     def end_extra_workers(self) -> None:
-        while self._extra_workers:
-            self._extra_workers.pop().close()
+        _close(self._extra_workers)
+        self._extra_workers.clear()
 
     def kill(self, host: int) -> None:
         """SIGKILL to a daemon."""
@@ -153,7 +145,7 @@ class Cluster:
     def restart(self, host: int) -> None:
         """Starts a killed daemon again, at its address, and returns when all know it."""
         self._daemons[host].wait()
-        self.workers.pop(host).close()
+        _close([self.workers.pop(host)])
         self._start_daemon(host)
         self._await_members()
 
@@ -209,13 +201,27 @@ class Cluster:
         return "".join(f"host {host}: {path.read_text()}" for host, path in texts if path.exists())
 
 
-def _end(process: subprocess.Popen) -> None:
-    """Waits for a process that was told to end; kills it if it does not."""
-    try:
-        process.wait(STOP_S)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+def _end(children: Iterable[subprocess.Popen]) -> None:
+    """SIGTERM to all, SIGKILL to those that are still there after a while."""
+    children = list(children)
+    for child in children:
+        child.terminate()
+    deadline = time.monotonic() + STOP_S
+    for child in children:
+        try:
+            child.wait(max(0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()
+
+
+def _close(workers: Iterable[Worker]) -> None:
+    workers = list(workers)
+    _end(worker.process for worker in workers)
+    for worker in workers:
+        worker.process.stdout.close()
+        with contextlib.suppress(BrokenPipeError):  # a command that it did not live to read
+            worker.process.stdin.close()
 
 
 def _first_line(reader: int) -> str:

@@ -65,7 +65,7 @@ TEST(ScenarioRunner, ExpectationsCanFail) {
   EXPECT_EQ(failure_of("nodes 1\nn1 put a 10 as p\nexpect p ok\nn1 get a as g\nexpect g ok of p\n"), "");
   EXPECT_NE(failure_of("nodes 1\nn1 put a 10 as p\nexpect p exists\n").find("ended as ok"), std::string::npos);
   EXPECT_NE(failure_of("nodes 1\nn1 get a as g\nexpect g ok within 1s\n").find("does not end"), std::string::npos);
-  EXPECT_NE(failure_of("nodes 1\nn1 put a 10 as p\nexpect n1 used 0\n"), "");
+  EXPECT_NE(failure_of("nodes 1\nn1 put a 10 as p\nexpect p ok\nexpect n1 used 0\n"), "");
 }
 
 TEST(ScenarioRunner, TheTraceTellsTheStory) {

@@ -6,6 +6,7 @@ import json
 import subprocess
 
 from lab import Lab, LabError, finish
+from peers import need
 
 
 def run(
@@ -20,6 +21,7 @@ def run(
     """Bits per second that arrived, of a stream of so many seconds or bytes."""
     if (seconds is None) == (size is None):
         raise ValueError("give seconds or size")
+    need("iperf3")
     amount = ["-t", str(seconds)] if size is None else ["-n", str(size)]
     server = lab.popen(receiver, ["iperf3", "-s", "-1", "--forceflush"], stdout=subprocess.PIPE)
     while "listening" not in (line := server.stdout.readline()):

@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 from lab import Lab, finish
-from peers import HERE, REST_MS
+from peers import HERE, REST_MS, need
 
 KIB = 1024
 # One TCP connection between two hosts, over the shaped link, through our agent.
@@ -52,6 +52,7 @@ def run(
     timeout_s: float = 300,
 ) -> list[float]:
     """Seconds of each repetition on all hosts of the lab; see mpi_bench.c."""
+    need("mpirun")
     # Ranks that wait spin. With a core for each that is Open MPI at its best;
     # with more ranks than cores they must at least yield to those that work.
     spare_cores = (os.cpu_count() or 1) >= lab.hosts

@@ -69,7 +69,7 @@ bool Agent::Impl::start_pull(Record& record, Copy& copy, std::uint32_t slice, No
                    has_children(copy, slice),
                    1,
                    0};
-  emit(effect::StartPull{parent, *address, copy.key, std::move(pull)});
+  emit(effect::StartPull{parent, *address, copy.key, pull});
   return true;
 }
 

@@ -1,0 +1,243 @@
+"""The command line against a real daemon. Run by ctest; HOPLITE_BIN is the folder of the programs."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+BIN = pathlib.Path(os.environ["HOPLITE_BIN"])
+PATIENCE_S = 60  # for what takes milliseconds on an idle machine
+
+
+def wait_until(condition, what):
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"waited in vain: {what}")
+        time.sleep(0.02)
+
+
+def alive(pid):
+    """Whether the process still runs; a zombie does not."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+class CliTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="hoplite-cli-")
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.environment = {**os.environ, "XDG_RUNTIME_DIR": folder.name, "TMPDIR": folder.name}
+        for name in ("HOPLITE_SOCKET", "HOPLITE_TOKEN"):
+            self.environment.pop(name, None)
+
+    def run_cli(self, *arguments, code=0, stdin=b"", **environment):
+        result = subprocess.run([BIN / "hoplite", *map(str, arguments)], input=stdin, capture_output=True, timeout=PATIENCE_S,
+                                env={**self.environment, **environment})
+        self.assertEqual(result.returncode, code, (arguments, result.stdout[-2000:], result.stderr))
+        if code == 0:
+            self.assertEqual(result.stderr, b"", arguments)
+        return result
+
+    def out(self, *arguments, **options):
+        return self.run_cli(*arguments, **options).stdout.decode().strip()
+
+    def err(self, *arguments, code=1, **options):
+        text = self.run_cli(*arguments, code=code, **options).stderr.decode()
+        self.assertEqual(text.count("\n"), 1, text)  # one clear sentence
+        return text
+
+    def json(self, *arguments, **options):
+        return json.loads(self.out(*arguments, "--json", **options))
+
+    def start(self, *arguments):
+        facts = self.json("start", "--listen", "127.0.0.1:0", "--memory", "64MiB", *arguments)
+        self.addCleanup(self.end, facts["pid"])
+        return facts
+
+    def end(self, pid):
+        if alive(pid):
+            os.kill(pid, signal.SIGKILL)
+            wait_until(lambda: not alive(pid), "the end of a killed daemon")
+
+
+class WithDaemon(CliTest):
+    def setUp(self):
+        super().setUp()
+        self.daemon = self.start()
+
+    def test_put_and_get(self):
+        text = b"some bytes\0and more"
+        id = self.out("put", "-", stdin=text)
+        self.assertRegex(id, "^[0-9a-f]{32}$")
+        self.assertEqual(self.run_cli("get", id).stdout, text)
+        target = self.folder / "copy"
+        self.assertEqual(self.out("get", id, "-o", target), "")
+        self.assertEqual(target.read_bytes(), text)
+        self.assertEqual(self.json("get", id, "-o", target)["size"], len(text))
+        self.run_cli("get", id, "-o", "/dev/null")
+
+    def test_files_of_all_sizes(self):
+        for size in (0, 1, 65536, 65537, 9_000_000):
+            source, target = self.folder / "source", self.folder / "target"
+            source.write_bytes(os.urandom(size))
+            id = self.json("put", source)["id"]
+            self.run_cli("get", id, "-o", target)
+            self.assertEqual(source.read_bytes(), target.read_bytes(), size)
+
+    def test_names(self):
+        self.run_cli("put", "-", "--id", "the weights", stdin=b"x")
+        self.assertEqual(self.run_cli("get", "the weights").stdout, b"x")
+        self.assertIn("the weights", self.out("ls"))
+        listed = self.json("ls")["objects"]
+        self.assertEqual([(o["name"], o["size"], o["state"]) for o in listed], [("the weights", 1, "complete")])
+        self.assertIn("the weights = " + listed[0]["id"], self.err("put", "-", "--id", "the weights", stdin=b"y"))
+
+    def test_wait_and_rm(self):
+        self.run_cli("put", "-", "--id", "one", stdin=b"x")
+        self.assertEqual(self.out("wait", "one", "two", "--count", "1"), "one")
+        self.assertIn("two", self.err("wait", "one", "two", "--timeout", "100ms"))
+        self.assertEqual(self.out("rm", "one"), "removed one")
+        self.assertIn("no object nothing", self.err("rm", "nothing"))
+        self.assertIn("deleted", self.err("get", "one", "--timeout", "5s"))
+        self.assertIn("timed out", self.err("get", "never", "--timeout", "100ms"))
+
+    def test_a_failed_get_leaves_no_file(self):
+        target = self.folder / "target"
+        target.write_bytes(b"before")
+        self.err("get", "never", "--timeout", "100ms", "-o", target)
+        self.assertEqual(target.read_bytes(), b"before")
+        self.assertEqual(list(self.folder.glob("*.part*")), [])
+        self.err("get", "never", "-o", self.folder / "no such folder" / "x")
+
+    def test_facts(self):
+        status = self.json("status")
+        self.assertEqual(status["pid"], self.daemon["pid"])
+        self.assertEqual(status["capacity_bytes"], 64 << 20)
+        self.assertIn(status["node"], self.out("status"))
+        (node,) = self.json("nodes")
+        self.assertTrue(node["self"] and node["alive"])
+        self.assertIn(node["address"], self.out("nodes"))
+        self.assertIn("OBJECTS 0 complete", self.out("top"))  # not a terminal: once, as text
+        self.assertEqual(self.json("top")["status"]["node"], status["node"])
+
+    def test_the_socket_can_be_chosen(self):
+        socket = self.daemon["socket"]
+        elsewhere = {"XDG_RUNTIME_DIR": "/nonexistent"}
+        self.assertIn("hoplite start", self.err("status", **elsewhere))
+        self.run_cli("status", HOPLITE_SOCKET=socket, **elsewhere)
+        self.run_cli("status", "--socket", socket, **elsewhere)
+        self.run_cli("--socket", socket, "status", **elsewhere)
+
+    def test_a_second_start_is_refused(self):
+        error = self.err("start", "--listen", "127.0.0.1:0")
+        self.assertIn(str(self.daemon["pid"]), error)
+        error = self.err("start", "--listen", self.daemon["address"], "--socket", self.folder / "other.sock")
+        self.assertIn(self.daemon["address"], error)
+
+    def test_stop(self):
+        self.assertIn(str(self.daemon["pid"]), self.out("stop"))
+        self.assertFalse(alive(self.daemon["pid"]))
+        self.assertFalse(pathlib.Path(self.daemon["socket"]).exists())
+        self.assertIn("no daemon", self.err("stop"))
+
+    def test_stop_says_when_it_takes_too_long(self):
+        os.kill(self.daemon["pid"], signal.SIGSTOP)
+        try:
+            self.assertIn(f"kill -9 {self.daemon['pid']}", self.err("stop", "--timeout", "100ms"))
+        finally:
+            os.kill(self.daemon["pid"], signal.SIGCONT)
+
+
+class WithoutDaemon(CliTest):
+    def test_usage_errors(self):
+        for arguments in (["bogus"], [], ["get"], ["put", "-", "--timeout", "soon"], ["local", "0"], ["start", "--memory", "x"],
+                          ["completion", "fish"]):
+            self.run_cli(*arguments, code=2)
+        self.assertIn("bogus", self.err("bogus", code=2))
+        self.assertIn("hoplite", self.out("--version"))
+
+    def test_a_bad_config_is_refused_before_anything_starts(self):
+        config = self.folder / "hoplite.toml"
+        config.write_text("listen = \"127.0.0.1:0\"\nmemmory = \"64MiB\"\n")
+        error = self.err("start", "--config", config)
+        self.assertIn("line 2", error)
+        self.assertIn("memmory", error)
+
+    def test_a_config_is_used(self):
+        config = self.folder / "hoplite.toml"
+        config.write_text(f'listen = "127.0.0.1:0"\nmemory = "32MiB"\nsocket = "{self.folder}/from config.sock"\n')
+        facts = self.json("start", "--config", config)
+        self.addCleanup(self.end, facts["pid"])
+        self.assertEqual(facts["socket"], f"{self.folder}/from config.sock")
+        self.assertEqual(self.json("status", "--socket", facts["socket"])["capacity_bytes"], 32 << 20)
+        self.run_cli("stop", "--socket", facts["socket"])
+
+    def test_foreground(self):
+        daemon = subprocess.Popen([BIN / "hoplite", "start", "--foreground", "--listen", "127.0.0.1:0", "--memory", "32MiB"],
+                                  env=self.environment, stderr=subprocess.DEVNULL)
+        self.addCleanup(daemon.wait)
+        self.addCleanup(daemon.kill)
+        wait_until((self.folder / "hoplite.sock").exists, "the socket of a daemon in the foreground")
+        wait_until(lambda: subprocess.run([BIN / "hoplite", "status"], env=self.environment, capture_output=True).returncode == 0,
+                   "a daemon in the foreground")
+        self.assertEqual(self.json("status")["pid"], daemon.pid)
+        self.run_cli("stop")
+        self.assertEqual(daemon.wait(PATIENCE_S), 0)
+
+    def test_completion_scripts(self):
+        bash = self.out("completion", "bash")
+        subprocess.run(["bash", "-n"], input=bash.encode(), check=True)
+        complete = bash + '\nCOMP_WORDS=(hoplite st); COMP_CWORD=1; _hoplite; echo "${COMPREPLY[@]}"'
+        done = subprocess.run(["bash", "-c", complete], capture_output=True, text=True, check=True)
+        self.assertEqual(done.stdout.split(), ["start", "stop", "status"])
+        zsh = self.out("completion", "zsh")
+        for word in ("start", "--max-rate", "completion"):
+            self.assertIn(word, bash)
+            self.assertIn(word, zsh)
+
+    def local(self, *arguments):
+        cluster = subprocess.Popen([BIN / "hoplite", "local", *arguments, "--json"], stdout=subprocess.PIPE, text=True,
+                                   env=self.environment, start_new_session=True)
+        self.addCleanup(cluster.stdout.close)
+        self.addCleanup(cluster.wait)
+        self.addCleanup(cluster.kill)
+        return cluster, json.loads(cluster.stdout.readline())
+
+    def test_local_leaves_nothing_behind(self):
+        cluster, nodes = self.local("3", "--memory", "32MiB")
+        self.assertEqual(len(nodes), 3)
+        self.run_cli("put", "-", "--id", "x", "--socket", nodes[0]["socket"], stdin=b"across")
+        self.assertEqual(self.run_cli("get", "x", "--socket", nodes[2]["socket"]).stdout, b"across")
+        self.assertEqual(self.json("status", "--socket", nodes[1]["socket"])["members"], 3)
+        os.kill(nodes[1]["pid"], signal.SIGKILL)  # trying out a death is what it is for
+        wait_until(lambda: not alive(nodes[1]["pid"]), "the death of a node")
+        cluster.send_signal(signal.SIGINT)
+        self.assertEqual(cluster.wait(PATIENCE_S), 0)
+        self.assertEqual([n["pid"] for n in nodes if alive(n["pid"])], [])
+        self.assertEqual(list(self.folder.glob("hoplite-local-*")), [])
+
+    def test_local_daemons_end_with_a_parent_that_is_killed(self):
+        cluster, nodes = self.local("2", "--memory", "32MiB")
+        cluster.kill()
+        wait_until(lambda: not any(alive(n["pid"]) for n in nodes), "the end of orphaned daemons")
+
+    def test_demo(self):
+        demo = subprocess.run([BIN / "hoplite-demo", "--nodes", "4", "--size", "6MiB", "--rate", "20mbit"], env=self.environment,
+                              capture_output=True, text=True, timeout=4 * PATIENCE_S)
+        self.assertEqual(demo.returncode, 0, demo.stderr)
+        for words in ("The naive way", "The tree that formed", "died; everybody else has the object", "the wire's limit"):
+            self.assertIn(words, demo.stdout)
+        self.assertNotIn("\x1b", demo.stdout)  # not a terminal
+        self.assertEqual(list(self.folder.glob("hoplite-local-*")), [])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
