@@ -34,8 +34,12 @@ int run_scenarios(const Options& options) {
       std::cerr << "hoplite-sim: " << path << ": " << scenario.error().message << "\n";
       return 2;
     }
-    const ScenarioResult result = run_scenario(*scenario, options.runs.first, options.trace ? &std::cout : nullptr);
-    std::cout << path << ": " << (result.passed ? "passed" : result.failure) << "\n";
+    ScenarioResult result;
+    std::uint64_t seed = options.runs.first;
+    do {
+      result = run_scenario(*scenario, seed, options.trace ? &std::cout : nullptr);
+    } while (result.passed && seed++ < options.runs.last);
+    std::cout << path << ": " << (result.passed ? "passed" : "seed " + std::to_string(seed) + ", " + result.failure) << "\n";
     failed += result.passed ? 0 : 1;
   }
   return failed == 0 ? 0 : 1;

@@ -124,6 +124,7 @@ Result<Options> parse_options(const std::vector<std::string>& arguments) {
     }
     if (const Status status = option->second(*value); !status) return status.error();
   }
+  if (!options.scenarios.empty()) options.mode = Options::Mode::kScenario;
   return options;
 }
 
@@ -132,7 +133,8 @@ std::string help_text() {
 
   hoplite-sim --seeds 0..5000           random runs: load and faults, then liveness; invariants are checked throughout
   hoplite-sim --seed 123 --trace        one of them, exactly as before, and what happened in words
-  hoplite-sim --scenario FILE           a story from a text file (tests/scenarios/*.txt; sim/scenario.h has the words)
+  hoplite-sim --scenario FILE           a story from a text file (tests/scenarios/*.txt; sim/scenario.h has the words);
+                                        with --seed S or --seeds A..B in other worlds: ids, homes and delays differ
   hoplite-sim --scale --nodes 1000      one object on one node, all others get it: how long, compared with the wire
   hoplite-sim --invariants              what is checked
 
