@@ -169,6 +169,9 @@ void Judge::request_failed(RequestNumber number) {
     case Code::kLost:
       if (!reads) return untrue("it reads nothing");
       return check_lost(number, record);
+    case Code::kUnavailable:
+      if (!world_.leaving(request.node)) untrue("nobody told the daemon to stop");
+      return;
     default: untrue("that is no reason for this request"); return;
   }
 }

@@ -39,7 +39,8 @@ int run_scenarios(const Options& options) {
     do {
       result = run_scenario(*scenario, seed, options.trace ? &std::cout : nullptr);
     } while (result.passed && seed++ < options.runs.last);
-    std::cout << path << ": " << (result.passed ? "passed" : "seed " + std::to_string(seed) + ", " + result.failure) << "\n";
+    std::cout << path << ": " << (result.passed ? "passed" : "seed " + std::to_string(seed) + ", " + result.failure)
+              << "\n";
     failed += result.passed ? 0 : 1;
   }
   return failed == 0 ? 0 : 1;

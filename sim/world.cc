@@ -133,8 +133,9 @@ void World::leave(NodeIndex node) {
   if (!hosts_[node].running || hosts_[node].paused) return;
   trace_.say(now(), node_name(node), "is told to stop");
   if (observer_ != nullptr) observer_->on_leave(node);
-  step(node, event::Leave{});
   const ProcessId process = hosts_.process(node);
+  leaving_.insert(process);
+  step(node, event::Leave{});
   queue_.after(Duration::ms(2), [this, process] {
     if (hosts_.alive(process)) crash(process.node, Crash::kProcess);
   });

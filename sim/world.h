@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -93,6 +94,7 @@ class World final : private NetworkSink, private BulkSink {
   ProcessId process(NodeIndex node) const { return {node, hosts_[node].start}; }
 
   bool running(NodeIndex node) const { return hosts_[node].running; }
+  bool leaving(NodeIndex node) const { return leaving_.contains(process(node)); }  // was told to stop
   bool paused(NodeIndex node) const { return hosts_[node].paused; }
   // The agent of a running node.
   Agent& agent(NodeIndex node) { return *nodes_[node].agent; }
@@ -190,6 +192,7 @@ class World final : private NetworkSink, private BulkSink {
   std::uint64_t digest_ = 0;
   std::uint64_t steps_ = 0;
   std::vector<Effects> spare_effects_;  // emptied vectors, to be used again
+  std::set<ProcessId> leaving_;
 };
 
 }  // namespace hoplite::sim

@@ -87,10 +87,20 @@ void Agent::Impl::on(const event::Received& e) {
 
 void Agent::Impl::on(event::ClientAsked& e) {
   payload_bytes_ = e.payload_bytes;
+  // The others hold us for dead: what a client would be told now might not be true a moment later.
+  const bool one_way =
+      std::holds_alternative<client::Advance>(e.message) || std::holds_alternative<client::Abort>(e.message) ||
+      std::holds_alternative<client::Cancel>(e.message) || std::holds_alternative<client::Release>(e.message);
+  if (leaving_ && !one_way) return fail(e.client, e.request, Code::kUnavailable, "the daemon is stopping");
   std::visit([&](auto& m) { on_client(e.client, e.request, m); }, e.message);
 }
 
 void Agent::Impl::on(const event::Leave&) {
+  leaving_ = true;
+  std::set<RequestKey> pending;
+  for (const auto& [client, state] : clients_)
+    for (const auto& [request, what] : state.requests) pending.insert({client, request});
+  for (const auto& [client, request] : pending) stop_request(client, request, Code::kUnavailable);
   Membership::Output out;
   membership_.leave(out);
   apply(out);

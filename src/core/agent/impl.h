@@ -225,6 +225,8 @@ class Agent::Impl final : private Directory::Host {
   std::set<std::uint64_t> open_requests_;  // numbers of the wants and puts that are not answered
   std::uint64_t rate_estimate_;            // bytes/s that a sender is taken to have, from what fetches achieved
 
+  bool leaving_ = false;  // we have said goodbye
+
   std::uint64_t next_request_ = 1;
   std::uint64_t next_transfer_ = 1;
   std::uint64_t next_serve_ = 1;
