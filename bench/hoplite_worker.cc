@@ -264,8 +264,8 @@ class Worker {
     std::vector<double> seconds;
     for (std::size_t i = 0; i < ours.size(); ++i) {
       const std::int64_t start_ns = now_ns();
-      Future<View> answer = client_.get_async(theirs[i], {.timeout = kPatience});
       Future<ObjectId> sent = client_.put_async(message, {.id = ours[i], .timeout = kPatience});
+      Future<View> answer = client_.get_async(theirs[i], {.timeout = kPatience});
       const View view = value_of(answer.get());
       seconds.push_back(seconds_since(start_ns));
       value_of(sent.get());

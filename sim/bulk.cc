@@ -43,6 +43,7 @@ void Bulk::open_copy(NodeIndex node, const effect::OpenCopy& open) {
   for (std::uint32_t i = 0; i < open.slices; ++i) {
     const SliceRange range = slice_range(open.extent.size, open.slices, i);
     copy.watermarks.push_back(open.complete ? range.end : range.begin);
+    copy.final.push_back(open.complete);
   }
 }
 

@@ -51,7 +51,8 @@ class Bulk {
     CopyKey key = 0;
     Extent extent;
     std::vector<std::uint64_t> watermarks;  // absolute, one for each slice
-    bool sealed = false;
+    std::vector<bool> final;  // that slice is complete and committed
+    bool sealed = false;      // all of them are
     bool following = false;
     bool grown_posted = false;
     bool closing = false;
@@ -87,6 +88,7 @@ class Bulk {
       std::string bytes{};
     };
     std::deque<Frame> frames;
+    std::size_t on_downlink = 0;  // of them, from the front: arrived, and waiting for the child's downlink
     std::uint64_t in_flight = 0;
     Time last_arrival;
     std::uint32_t held = 0;  // arrivals that found the path blocked

@@ -175,7 +175,10 @@ void Bulk::process_died(NodeIndex node, bool with_machine) {
     if (as_parent) {
       link.parent_open = false;
       if (with_machine)
-        for (const TransferIndex transfer : link.transfers) transfers_[transfer].frames.clear();
+        for (const TransferIndex transfer : link.transfers) {
+          transfers_[transfer].frames.clear();
+          transfers_[transfer].on_downlink = 0;
+        }
       queue_.after(hosts_.delay(node, link.child.node), [this, index] { tell_child(index); });
     }
   }

@@ -21,7 +21,9 @@ void Bulk::pump(TransferIndex index) {
   if (transfer.parent_state != ParentState::kServing || transfer.queued || transfer.sending > 0) return;
   const NodeIndex node = transfer.parent.node;
   if (transfer.next_send >= transfer.range.end) {
-    if (!transfer.parent_copy->sealed) return;
+    const Copy& copy = *transfer.parent_copy;
+    const std::uint32_t slice = transfer.request.slice;
+    if (!copy.sealed && !(slice < copy.final.size() && copy.final[slice])) return;
     push_frame(index, {FrameType::kEnd});
     end_serve(index);
     return;
@@ -42,7 +44,10 @@ void Bulk::take_turn(NodeIndex node) {
     transfer.queued = false;
     if (transfer.parent_state != ParentState::kServing) continue;
     const std::uint64_t valid = std::min(valid_until(*transfer.parent_copy, transfer.next_send), transfer.range.end);
-    std::uint64_t most = options_.piece_bytes;
+    // Bytes trickle over a slow link, they do not come in lumps: nobody whose turn it is falls silent.
+    const double rate = std::min(hosts_[node].link.up, hosts_[transfer.child.node].link.down);
+    const double trickle = rate * options_.starved_every.seconds() / static_cast<double>(plane.turns.size() + 1);
+    std::uint64_t most = std::min(options_.piece_bytes, static_cast<std::uint64_t>(trickle) + 1);
     if (options_.uneven_pieces) most = 1 + random_.below(most);
     transfer.sending = std::min(valid - transfer.next_send, most);
     plane.uplink_busy = true;
@@ -98,10 +103,9 @@ void Bulk::frame_arrived(TransferIndex index) {
     ++transfer.held;
     return;
   }
-  // Arrivals outnumber deliveries that wait for the downlink, so the front may not be the frame that just arrived; what
-  // counts is that every frame passes the downlink once, in order.
-  const Duration wire =
-      Duration::from_seconds(static_cast<double>(transfer.frames.front().length) / hosts_[child].link.down);
+  if (transfer.on_downlink == transfer.frames.size()) return;
+  const Transfer::Frame& frame = transfer.frames[transfer.on_downlink++];
+  const Duration wire = Duration::from_seconds(static_cast<double>(frame.length) / hosts_[child].link.down);
   Time& free = planes_[child].downlink_free;
   free = std::max(queue_.now(), free + wire);
   if (free > queue_.now()) queue_.at(free, [this, index] { frame_delivered(index); });
@@ -114,6 +118,7 @@ void Bulk::frame_delivered(TransferIndex index) {
   if (hosts_.defer(transfer.child.node, [this, index] { frame_delivered(index); })) return;
   const Transfer::Frame frame = std::move(transfer.frames.front());
   transfer.frames.pop_front();
+  --transfer.on_downlink;
   transfer.last_frame = queue_.now();
   const bool over = transfer.child_state == ChildState::kOver;
   switch (frame.type) {
@@ -124,7 +129,10 @@ void Bulk::frame_delivered(TransferIndex index) {
       break;
     case FrameType::kData: take_data(index, frame); break;
     case FrameType::kEnd:
-      if (!over) end_pull(index, PullEnd::kComplete);
+      if (over) break;
+      transfer.child_copy->final[transfer.request.slice] = true;
+      end_pull(index, PullEnd::kComplete);
+      grown(transfer.child.node, *transfer.child_copy);
       break;
     case FrameType::kAbort:
       if (!over) end_pull(index, transfer.child_state == ChildState::kAsking ? PullEnd::kRefused : PullEnd::kAborted);

@@ -133,7 +133,7 @@ TEST_F(BulkTest, AChainTakesLittleLongerThanOneHop) {
   put(0, 500'000);
   for (NodeIndex node = 1; node < 5; ++node) pull(node, node - 1, 500'000);
   run();
-  EXPECT_NEAR(ended_at(4), 0.5 + 4 * 0.012, 0.02);  // a piece and a latency for each hop
+  EXPECT_NEAR(ended_at(4), 0.5 + 4 * 0.012, 0.01);  // a piece and a latency for each hop
   EXPECT_TRUE(contents_match(7, ByteView(arenas_[4]).first(500'000)));
 }
 
@@ -155,7 +155,7 @@ TEST_F(BulkTest, TwoSendersShareTheDownlink) {
   pull(2, 1, 500'000, 2, 1);
   run();
   // Each sends half of the object; the receiver's link takes one whole object.
-  EXPECT_NEAR(static_cast<double>(log_.back().when.ns) * 1e-9, 0.504, 0.05);
+  EXPECT_NEAR(static_cast<double>(log_.back().when.ns) * 1e-9, 0.504, 0.03);
   EXPECT_TRUE(contents_match(7, ByteView(arenas_[2]).first(500'000)));
 }
 
@@ -167,7 +167,7 @@ TEST_F(BulkTest, ASlowReceiverSlowsOnlyItsOwnStream) {
   pull(2, 0, 100'000);
   run();
   EXPECT_LT(ended_at(1), 0.25);
-  EXPECT_GT(ended_at(2), 9.7);
+  EXPECT_NEAR(ended_at(2), 10, 0.3);
 }
 
 TEST_F(BulkTest, ACancelledPullEndsOnceAndItsBytesAreDiscarded) {

@@ -62,11 +62,27 @@ void draw_bounds(RunPlan& plan, Random& random) {
   limits.max_tombstones = 10'000;
 }
 
+void draw_sizes(RunPlan& plan, Random& random) {
+  plan.hot = random.chance(0.3);
+  plan.tight = !plan.hot && random.chance(0.35);
+  plan.max_size = one_of<std::uint64_t>(random, {300, 2000, 6000, 16000});
+  plan.capacity = 384 * kKiB;
+  if (plan.hot) {
+    plan.max_size = one_of<std::uint64_t>(random, {16000, 60000});
+    plan.capacity = kMiB;
+  }
+  if (!plan.tight) return;
+  // Room for a few of the largest, so that putting and reading must evict, wait and fail.
+  plan.max_size = one_of<std::uint64_t>(random, {4000, 8000, 16000});
+  plan.capacity = round_up(plan.max_size, 4096) * random.between(3, 6);
+}
+
 void draw_network(RunPlan& plan, Random& random) {
   plan.link.latency = scaled(plan.beat, random, 0.0005, 0.02);
   plan.link.jitter = random.chance(0.5) ? Duration{} : scaled(plan.link.latency, random, 0.1, 3);
-  // The largest object takes between nothing and two beats alone on a link.
-  const double seconds = plan.beat.seconds() * log_uniform(random, 0.001, 2);
+  // The largest object takes between nothing and two beats alone on a link; in hot runs longer than most faults.
+  const double beats = plan.hot ? log_uniform(random, 0.5, 8) : log_uniform(random, 0.001, 2);
+  const double seconds = plan.beat.seconds() * beats;
   // But never so slow that the members' own talk fills it: then nobody could tell the slow from the dead.
   const double talk = static_cast<double>(plan.nodes) * 8000 / plan.beat.seconds();
   plan.link.up = plan.link.down = std::max(static_cast<double>(plan.max_size) / seconds, talk);
@@ -88,15 +104,13 @@ RunPlan draw_plan(std::uint64_t seed, std::optional<std::uint32_t> nodes) {
   plan.nodes = nodes ? *nodes : draw_nodes(random);
   plan.hazard = random.chance(0.2) ? Hazard::kNone : random.chance(0.4) ? Hazard::kDeaths : Hazard::kAll;
   plan.beat = Duration::from_seconds(log_uniform(random, 0.02, 0.5));
-  plan.tight = random.chance(0.25);
-  plan.max_size = one_of<std::uint64_t>(random, {300, 2000, 6000, 16000});
-  plan.capacity = plan.tight ? std::max(round_up(plan.max_size, 4096) * random.between(3, 8), 48 * kKiB) : 384 * kKiB;
+  draw_sizes(plan, random);
   draw_paces(plan, random);
   draw_bounds(plan, random);
   draw_network(plan, random);
   plan.names = static_cast<std::uint32_t>(random.between(1, 6));
-  plan.operations = static_cast<std::uint32_t>(log_uniform(random, 5, 120));
-  plan.safety = scaled(plan.beat, random, 3, 60);
+  plan.operations = static_cast<std::uint32_t>(log_uniform(random, plan.tight ? 30 : 5, 120));
+  plan.safety = plan.hot ? scaled(plan.beat, random, 4, 20) : scaled(plan.beat, random, 3, 60);
   if (plan.hazard != Hazard::kNone) plan.faults = static_cast<std::uint32_t>(log_uniform(random, 1, 12));
   plan.warm_up = random.chance(0.6);
   plan.few_seeds = plan.warm_up && random.chance(0.3);
@@ -113,7 +127,7 @@ std::string RunPlan::summary() const {
   return std::to_string(nodes) + " nodes, " + kHazards[static_cast<int>(hazard)] + ", " + std::to_string(operations) +
          " operations in " + format_duration(safety) + ", beat " + format_duration(beat) + ", latency " +
          format_duration(link.latency) + ", " + format_rate(link.up) + ", stores of " + format_size(capacity) +
-         ", objects up to " + format_size(max_size) + ", inline up to " + format_size(limits.inline_bytes) +
+         (tight ? " (tight)" : "") + ", objects up to " + format_size(max_size) + ", inline up to " + format_size(limits.inline_bytes) +
          ", slices of " + format_size(limits.slice_bytes);
 }
 

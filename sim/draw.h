@@ -14,8 +14,8 @@ namespace hoplite::sim {
 // What may go wrong. Each includes the ones before it.
 enum class Hazard : std::uint8_t {
   kNone,    // nothing: every promise must be kept to the letter
-  kDeaths,  // crashes, restarts, broken connections, killed clients, slow links: no wrong verdicts are possible
-  kAll,     // pauses and partitions, too
+  kDeaths,  // crashes, restarts, broken connections, killed clients: no wrong verdicts are possible
+  kAll,     // pauses, partitions and slow links, too
 };
 
 struct RunPlan {
@@ -29,6 +29,7 @@ struct RunPlan {
   Duration client_delay;
   std::uint64_t capacity = 0;
   bool tight = false;          // stores are small compared with what is put
+  bool hot = false;            // large objects on slow links, read by many at once: faults hit transfers
   std::uint64_t max_size = 0;  // of objects, but for a rare giant
   std::uint32_t names = 1;     // how many named ids the clients share
   std::uint32_t operations = 0;

@@ -16,7 +16,7 @@ void Faults::strike() {
   if (all && dice < 0.45) return one_way();
   const double rest = random_.uniform();
   if (rest < 0.5) return crash();
-  if (rest < 0.8) return break_connections();
+  if (rest < 0.8 || !all) return break_connections();
   return slow_down();
 }
 

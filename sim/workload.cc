@@ -24,6 +24,8 @@ void Workload::operate() {
     dice -= mine ? 0 : share;
     return mine;
   };
+  if (plan_.hot && random_.chance(0.2)) return broadcast(client);
+  if (plan_.tight && random_.chance(0.2)) return release();
   if (below(20)) return put(client);
   if (below(10)) return create(client);
   if (below(15)) return go_on_writing();
@@ -61,6 +63,7 @@ std::uint64_t Workload::some_size() {
   const double dice = random_.uniform();
   const std::uint64_t edge = plan_.limits.inline_bytes;
   if (dice < 0.08) return 0;
+  if ((plan_.hot || plan_.tight) && random_.chance(0.6)) return random_.between(plan_.max_size / 3, plan_.max_size);
   if (dice < 0.3 && edge <= plan_.max_size) return edge - std::min<std::uint64_t>(edge, 4) + random_.below(9);
   if (dice < 0.7) return random_.between(1, std::min<std::uint64_t>(plan_.max_size, 1500));
   if (dice < 0.99) return random_.between(1, plan_.max_size);
@@ -109,6 +112,19 @@ void Workload::finish_writing() {
 
 void Workload::get(ClientKey client) {
   clients_.get(client, some_id(client), {some_timeout(), random_.chance(0.3), random_.chance(0.3)});
+}
+
+void Workload::broadcast(ClientKey client) {
+  std::vector<ObjectId> begun;  // somebody puts them, or has
+  for (const auto& [object, record] : ledger_.objects)
+    if (!record.puts.empty() && record.removes.empty()) begun.push_back(object);
+  const ObjectId id = begun.empty() ? some_id(client) : begun[random_.below(begun.size())];
+  for (NodeIndex node = 0; node < world_.size(); ++node) {
+    if (!world_.running(node) || random_.chance(0.15)) continue;
+    const std::vector<ClientKey> there = clients_.attached_to(node);
+    const ClientKey reader = there.empty() ? clients_.attach(node) : there.front();
+    clients_.get(reader, id, {some_timeout(), random_.chance(0.3), random_.chance(0.3)});
+  }
 }
 
 void Workload::wait(ClientKey client) {

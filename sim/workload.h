@@ -25,6 +25,7 @@ class Workload {
   void create(ClientKey client);
   void go_on_writing();
   void get(ClientKey client);
+  void broadcast(ClientKey client);  // everybody gets one object
   void wait(ClientKey client);
   void remove(ClientKey client);
   void cancel();

@@ -15,7 +15,7 @@ BroadcastPlan::Receiver newcomer(std::uint64_t node) { return {.node = NodeId{no
 // One complete holder, and `receivers` that are fetching from it and from each other.
 BroadcastPlan plan_with(std::uint64_t bytes, std::uint64_t receivers) {
   BroadcastPlan plan({.bytes = bytes});
-  plan.add_root(kNow, NodeId{1});
+  plan.add_root(NodeId{1});
   for (std::uint64_t n = 0; n < receivers; ++n) plan.choose(kNow, newcomer(2 + n));
   return plan;
 }
@@ -51,7 +51,7 @@ void finish(benchmark::State& state) {
   BroadcastPlan plan = plan_with(kGiB, receivers);
   const BroadcastPlan::Receiver last = newcomer(1 + receivers);
   for (auto _ : state) {
-    plan.add_root(kNow, last.node);
+    plan.add_root(last.node);
     plan.remove(last.node);
     plan.choose(kNow, last);
   }

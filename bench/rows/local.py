@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import statistics
 from collections.abc import Iterator
 
@@ -18,6 +19,18 @@ BARE = "bare unix socket"
 PUTS_PER_SAMPLE = 5
 
 
+def place_apart(cluster: Cluster) -> None:
+    """The client on one core and the daemon on another, as the bare peer is placed.
+
+    Where the scheduler puts two processes that wake each other decides the pace
+    more than what they do, and it decides anew in each run.
+    """
+    cores = sorted(os.sched_getaffinity(0))
+    for pid, core in ((cluster.source.process.pid, cores[0]), (cluster.pid(1), cores[-1])):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            os.sched_setaffinity(int(thread), {core})
+
+
 def rates(run: Run) -> Iterator[Figure]:
     """Operations per second: many at a time, and one at a time beside bare round trips."""
     setting = run.setting
@@ -31,12 +44,13 @@ def rates(run: Run) -> Iterator[Figure]:
         Lab(setting.hosts, setting.rate) as lab,
         Cluster(lab, setting.bin_dir, memory=memory) as cluster,
     ):
+        place_apart(cluster)
         for rep in range(-1, setting.reps):
             for outstanding in (1, OUTSTANDING):
                 for verb in ("put", "get"):
                     command = f"{verb}_rate {setting.size} {OPERATIONS} {outstanding}"
                     sample(f"{verb}s, {outstanding} outstanding", cluster.source.ask(command)["seconds"])
-            bare = raw.unix_round_trips(setting.peers_bin, placement="any", rounds=OPERATIONS, batches=1)
+            bare = raw.unix_round_trips(setting.peers_bin, placement="apart", rounds=OPERATIONS, batches=1)
             sample(BARE, OPERATIONS * bare[0])
             if rep < 0:
                 samples.clear()  # the first round warms pages and caches

@@ -27,9 +27,10 @@ MAY_INCLUDE = {
     "core/agent": LOW | CORE_PARTS,
     "auth": {"base"},
     "shm": {"base"},
+    "kernels": {"base"},
     "transport": LOW,
     "transport/tcp": LOW | {"transport", "auth"},
-    "node": LOW | CORE_PARTS | {"core/agent", "transport", "transport/tcp", "auth", "shm"},
+    "node": LOW | CORE_PARTS | {"core/agent", "transport", "transport/tcp", "auth", "shm", "kernels"},
     "client": LOW | {"shm", "auth"},
 }
 

@@ -198,6 +198,15 @@ void Agent::Impl::announce_all(const std::set<ObjectId>& ids, NodeRef to, std::u
     ++count;
     flush_if(batch.facts.size() >= limits_.facts_per_message);
   }
+  if (round != 0) {
+    for (const auto& [id, item] : known_.all()) {
+      const Record* r = find(id);
+      if (home(id) != to || (r != nullptr && r->copy != 0)) continue;
+      batch.facts.push_back({id, item.version, 0, {}, CopyState::kKnows, true, false, 1});
+      ++count;
+      flush_if(batch.facts.size() >= limits_.facts_per_message);
+    }
+  }
   if (round != 0 || full) {
     for (const auto& [id, stone] : tombstones_.all()) {
       if (home(id) != to) continue;
@@ -223,6 +232,10 @@ void Agent::Impl::on(NodeRef from, const RecoverQuery& m) {
   announce_all(ids == by_home_.end() ? std::set<ObjectId>{} : ids->second, from, m.round, false);
 }
 
+void Agent::Impl::remember(const ObjectId& id, Version version) {
+  if (known_.version_of(id) != version) known_.add(id, version, now_ + limits_.tombstone_life);
+}
+
 // Messages between us and `peer` may have been lost with a connection: everything once more.
 void Agent::Impl::resync(NodeRef peer) {
   const auto it = by_home_.find(peer.id);
@@ -238,6 +251,7 @@ void Agent::Impl::resync(NodeRef peer) {
 void Agent::Impl::refresh_next_home() {
   timers_.set(refresh_timer_, now_ + limits_.announce_every / static_cast<std::int64_t>(alive_.size()),
               {Timer::Kind::kRefresh, {}, 0, 0});
+  known_.expire(now_);
   const auto next = std::ranges::upper_bound(alive_, refreshed_last_, {}, &NodeRef::id);
   const NodeRef home = next == alive_.end() ? alive_.front() : *next;
   refreshed_last_ = home.id;

@@ -204,6 +204,7 @@ void Agent::Impl::on(NodeRef from, const WantFailed& m) {
     fail_gets(*r, Code::kDeleted, false, who);
   } else {
     COVERAGE_MARK(get_told_lost);
+    remember(m.id, m.version);
     fail_gets(*r, Code::kLost, true, who + ": every complete copy was on nodes that died");
   }
   if (r->gets.empty()) {

@@ -18,8 +18,8 @@ class SlicePlanner final : public ParentPlanner {
       plans_.emplace_back(options);
     }
   }
-  void add_root(Time now, NodeId node) override {
-    for (BroadcastPlan& plan : plans_) plan.add_root(now, node);
+  void add_root(NodeId node) override {
+    for (BroadcastPlan& plan : plans_) plan.add_root(node);
   }
   std::vector<NodeId> choose(Time now, NodeId receiver, const Want& want) override {
     std::vector<NodeId> parents(plans_.size());

@@ -99,6 +99,7 @@ class Agent::Impl final : private Directory::Host {
   void resync(NodeRef peer);
   void refresh_next_home();
   void set_want_request(Record& record, std::uint64_t request);
+  void remember(const ObjectId& id, Version version);
   NodeRef home(const ObjectId& id) const;
 
   // --- home.cc
@@ -195,7 +196,8 @@ class Agent::Impl final : private Directory::Host {
   const Progress& progress_;
   Random random_;
   Membership membership_;
-  Tombstones tombstones_;  // of copies that this node had, and of deletes it decided as a home
+  VersionMemory tombstones_;  // of copies that this node had, and of deletes it decided as a home
+  VersionMemory known_;       // committed versions that this node has seen, or heard of from their homes
   Directory directory_;
   ObjectTable table_;
   Timers timers_;

@@ -109,8 +109,8 @@ void Agent::Impl::on(const event::PullEnded& e) {
   if (e.how == PullEnd::kComplete) {
     CHECK(slice.watermark == slice.end, copy.id.to_string(), slice.watermark, slice.end);
     slice.done = true;
-    if (std::ranges::all_of(copy.slices, &SliceFetch::done)) complete_fetch(r, copy);
-    return;
+    if (std::ranges::all_of(copy.slices, &SliceFetch::done)) return complete_fetch(r, copy);
+    return reconsider_parked(copy.id);
   }
   if (r.gets.empty() && !has_children(copy)) return abandon_if_unwanted(r);
   if (std::ranges::find(r.avoid, slice.parent.id) == r.avoid.end()) r.avoid.push_back(slice.parent.id);
@@ -167,6 +167,8 @@ void Agent::Impl::consider_pull(const ParkedPull& asked) {
 
   const bool attached =
       copy->state == CopyState::kWriting ? r->put && r->put->claimed : copy->slices[pull.slice].attached;
+  const bool done = copy->state == CopyState::kGrowing && copy->slices[pull.slice].done;
+  if (done) return accept_pull(*copy, asked);
   if (!attached) return park(asked);
   const std::uint64_t here =
       copy->state == CopyState::kWriting ? copy->written : progress_.watermark(copy->key, pull.slice);

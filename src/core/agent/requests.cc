@@ -163,7 +163,9 @@ void Agent::Impl::send_notify(Record& record) {
 
 void Agent::Impl::on(NodeRef from, const Found& m) {
   Record* r = find(m.id);
-  if (r != nullptr && r->home == from) became_ready(*r);
+  if (r == nullptr || r->home != from) return;
+  remember(m.id, m.version);
+  became_ready(*r);
 }
 
 void Agent::Impl::became_ready(Record& record) {

@@ -138,6 +138,7 @@ void Agent::Impl::on(NodeRef from, const EvictReply& m) {
     copy->evict_not_before = now_ + limits_.request_retry;  // others first
   } else if (copy->idle() && !copy->primary) {
     COVERAGE_MARK(copy_evicted);
+    remember(m.id, m.version);
     detach(*r);
     forget_if_unused(m.id);
   } else {
@@ -179,6 +180,7 @@ void Agent::Impl::on(NodeRef from, const Drop& m) {
     if (!same) return send(from, Withdraw{m.id, m.version});
     if (copy->state != CopyState::kGrowing) return announce(*r);
     COVERAGE_MARK(growing_copy_reset);
+    if (copy->committed) remember(m.id, m.version);
     send(from, Withdraw{m.id, m.version});
     stop_asking(*r);
     detach(*r);

@@ -1,6 +1,7 @@
 #include "core/broadcast/plan.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace hoplite {
 
@@ -32,24 +33,29 @@ void BroadcastPlan::unlist(NodeId node, const Holder& holder) {
   if (offered(holder)) by_load_[load_class(holder)].erase({holder.finish, node});
 }
 
+// `child` is no load on its parent any more.
+void BroadcastPlan::stop_counting(Holder& child) {
+  if (!std::exchange(child.counted, false)) return;
+  const auto parent = holders_.find(child.parent);
+  if (parent == holders_.end()) return;
+  unlist(parent->first, parent->second);
+  --parent->second.children;
+  list(parent->first, parent->second);
+}
+
 // Takes `child` off its parent.
 void BroadcastPlan::unlink(Holder& child) {
-  if (child.parent.is_nil()) return;
-  if (const auto parent = holders_.find(child.parent); parent != holders_.end()) {
-    unlist(parent->first, parent->second);
-    --parent->second.children;
-    list(parent->first, parent->second);
-  }
+  stop_counting(child);
   child.parent = NodeId{};
 }
 
-void BroadcastPlan::add_root(Time now, NodeId node) {
+void BroadcastPlan::add_root(NodeId node) {
   Holder& holder = holders_[node];
   unlist(node, holder);
   unlink(holder);
   holder.root = true;
   holder.suspect = false;
-  holder.finish = now;
+  holder.finish = Time{};  // before everybody who still waits
   list(node, holder);
 }
 
@@ -67,6 +73,7 @@ void BroadcastPlan::remove(NodeId node) {
     if (holder.parent == node) {
       unlist(id, holder);
       holder.parent = NodeId{};
+      holder.counted = false;
     }
 }
 
@@ -77,16 +84,9 @@ void BroadcastPlan::complain(const std::vector<NodeId>& avoid) {
     unlist(node, it->second);
     it->second.suspect = true;
     list(node, it->second);
+    // If it is dead, its own parent has nobody to send to any more: that is the best place for its orphans.
+    stop_counting(it->second);
   }
-}
-
-bool BroadcastPlan::descends_from(NodeId node, NodeId ancestor) const {
-  // The plan may hold a cycle for a moment, when receivers changed parents on their own; hence the bound.
-  for (std::size_t steps = 0; !node.is_nil() && steps <= holders_.size(); ++steps) {
-    if (node == ancestor) return true;
-    node = parent_of(node);
-  }
-  return !node.is_nil();
 }
 
 std::optional<NodeId> BroadcastPlan::choose(Time now, const Receiver& receiver) {
@@ -94,9 +94,10 @@ std::optional<NodeId> BroadcastPlan::choose(Time now, const Receiver& receiver) 
   Holder& self = holders_[receiver.node];
   unlist(receiver.node, self);
   unlink(self);
-  // With bytes already, only those who are ahead in the plan can help; without, anybody but itself.
-  const bool must_be_ahead = receiver.have_bytes > 0 || receiver.has_children;
-  const Time own_finish = must_be_ahead && self.finish > Time{} ? self.finish : Time::never();
+  // With bytes or children already, only those who are ahead in the plan can help; without, anybody but itself.
+  const bool keeps_place =
+      self.finish > Time{} && (receiver.have_bytes > 0 || receiver.has_children || self.children > 0);
+  const Time own_finish = keeps_place ? self.finish : Time::never();
   const std::uint64_t missing = bytes_ - std::min(bytes_, receiver.have_bytes);
 
   std::optional<NodeId> best;
@@ -106,7 +107,6 @@ std::optional<NodeId> BroadcastPlan::choose(Time now, const Receiver& receiver) 
       const Holder& holder = holders_.at(node);
       if (!holder.root && finish >= own_finish) break;
       if (node == receiver.node || std::ranges::find(receiver.avoid, node) != receiver.avoid.end()) continue;
-      if (must_be_ahead && descends_from(node, receiver.node)) continue;
       const Time through = holder.root ? now : finish;
       const Time mine = std::max(through, now + transfer_time(missing, load)) + hop_;
       if (mine < best_finish) best = node, best_finish = mine;
@@ -120,7 +120,9 @@ std::optional<NodeId> BroadcastPlan::choose(Time now, const Receiver& receiver) 
   }
   self.root = false;
   self.parent = *best;
-  self.finish = best_finish;
+  self.counted = true;
+  // Its descendants' forecasts are later than its own, and must stay so.
+  if (!keeps_place) self.finish = best_finish;
   list(receiver.node, self);
   Holder& parent = holders_.at(*best);
   unlist(*best, parent);

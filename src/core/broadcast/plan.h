@@ -44,7 +44,7 @@ class BroadcastPlan {
   explicit BroadcastPlan(const Options& options);
 
   // A holder that needs no parent: complete, or being written there. Also a receiver that has finished.
-  void add_root(Time now, NodeId node);
+  void add_root(NodeId node);
   // The parent for `receiver`, and the edge is recorded; nullopt if nobody can serve it now.
   std::optional<NodeId> choose(Time now, const Receiver& receiver);
   // It has no bytes of this object (any more). Its children are without a parent until they ask.
@@ -60,9 +60,10 @@ class BroadcastPlan {
   struct Holder {
     bool root = false;
     bool suspect = false;  // somebody could not get bytes from it; it is the last resort until it finishes
-    Time finish;
+    Time finish;           // as forecast when it was first attached: later than its parent's, always
     std::uint32_t children = 0;
     NodeId parent;
+    bool counted = false;    // among its parent's children
     std::uint64_t rate = 0;  // measured as a sender; 0 = not yet
   };
 
@@ -72,7 +73,7 @@ class BroadcastPlan {
   void list(NodeId node, Holder& holder);
   void unlist(NodeId node, const Holder& holder);
   void unlink(Holder& child);
-  bool descends_from(NodeId node, NodeId ancestor) const;
+  void stop_counting(Holder& child);
   void complain(const std::vector<NodeId>& avoid);
 
   std::uint64_t bytes_;

@@ -16,8 +16,15 @@ constexpr std::size_t kMaxLost = 100'000;
 
 }  // namespace
 
-Directory::Directory(NodeRef self, const Limits& limits, Host& host, Tombstones& tombstones)
-    : self_(self), limits_(limits), host_(host), recovery_(self, limits), alive_{self}, tombstones_(tombstones) {}
+Directory::Directory(NodeRef self, const Limits& limits, Host& host, VersionMemory& tombstones,
+                     const VersionMemory& known)
+    : self_(self),
+      limits_(limits),
+      host_(host),
+      recovery_(self, limits),
+      alive_{self},
+      tombstones_(tombstones),
+      known_(known) {}
 
 // --- the view ------------------------------------------------------------------------------------------------------------
 
@@ -189,9 +196,15 @@ bool Directory::has_source(const Entry& entry) const {
 
 void Directory::forget_version(Entry& entry) {
   entry.version = 0;
-  entry.committed = entry.lost = false;
+  entry.committed = entry.lost = entry.described = false;
   entry.slices = 0;
   entry.plan.reset();
+}
+
+void Directory::describe(Entry& entry, std::uint64_t size, const std::string& meta) {
+  entry.described = true;
+  entry.size = size;
+  entry.meta = meta;
 }
 
 // Decides what is true of an entry whose holders changed (rules 2, 3, 4).
@@ -276,12 +289,11 @@ bool Directory::on_put(Time now, NodeRef from, const PutRequest& request, Output
   if (entry.version != request.version || entry.lost) {
     forget_version(entry);
     entry.version = request.version;
-    entry.size = request.size;
-    entry.meta = request.meta;
   }
+  describe(entry, request.size, request.meta);
   entry.committed = entry.committed || request.sealed;
   hold(request.id, entry, from, request.sealed ? CopyState::kComplete : CopyState::kWriting, true, request.request);
-  if (entry.plan) entry.plan->add_root(now, from.id);
+  if (entry.plan) entry.plan->add_root(from.id);
   resolve(now, request.id, entry, out);
   reply(Code::kOk);
   return true;
@@ -307,6 +319,12 @@ void Directory::on_want(Time now, NodeRef from, const Want& want, Output& out) {
     return;
   }
   Entry& entry = entries_[want.id];
+  if (entry.version == 0 && known_.contains(want.id)) {
+    COVERAGE_MARK(home_remembers_what_is_lost);
+    entry.version = known_.version_of(want.id);
+    entry.committed = true;
+    resolve(now, want.id, entry, out);
+  }
   if (entry.lost && !want.wait_if_lost) {
     out.sends.push_back({from, WantFailed{want.request, want.id, entry.version, Code::kLost}});
     return;
@@ -368,7 +386,7 @@ bool Directory::serve_one(Time now, const ObjectId& id, Entry& entry, const Wait
   if (holder != entry.holders.end() && holder->second.state != CopyState::kGrowing) return true;
   if (!entry.committed || !host_.can_inline(id, entry.version)) return assign(now, id, entry, waiter, out);
   hold(id, entry, waiter.ref, CopyState::kComplete, false, want.request);
-  if (entry.plan) entry.plan->add_root(now, waiter.ref.id);
+  if (entry.plan) entry.plan->add_root(waiter.ref.id);
   out.sends.push_back({waiter.ref, InlineObject{want.request, id, entry.version, entry.meta}, true});
   return true;
 }
@@ -382,7 +400,7 @@ bool Directory::assign(Time now, const ObjectId& id, Entry& entry, const Waiter&
   if (!entry.plan) {
     entry.plan = host_.make_planner(entry.size, entry.slices);
     for (const auto& [node, holder] : entry.holders)
-      if (holder.state != CopyState::kGrowing) entry.plan->add_root(now, node);
+      if (holder.state != CopyState::kGrowing) entry.plan->add_root(node);
   }
   Want request = waiter.want;
   if (request.have_version != entry.version) request.slices.clear();

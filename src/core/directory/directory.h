@@ -24,7 +24,7 @@
 #include "base/limits.h"
 #include "core/directory/recovery.h"
 #include "core/directory/summary.h"
-#include "core/directory/tombstones.h"
+#include "core/directory/version_memory.h"
 #include "protocol/messages.h"
 
 namespace hoplite {
@@ -33,7 +33,7 @@ namespace hoplite {
 class ParentPlanner {
  public:
   virtual ~ParentPlanner() = default;
-  virtual void add_root(Time now, NodeId node) = 0;
+  virtual void add_root(NodeId node) = 0;
   // One parent for each slice that `want` asks for (all, if it names none), nil where there is none.
   virtual std::vector<NodeId> choose(Time now, NodeId receiver, const Want& want) = 0;
   virtual void remove(NodeId node) = 0;
@@ -65,8 +65,9 @@ class Directory {
   using Holder = DirectoryHolder;
   using Summary = DirectorySummary;
 
-  // `tombstones` are the node's: those of this home and those of its own copies.
-  Directory(NodeRef self, const Limits& limits, Host& host, Tombstones& tombstones);
+  // `tombstones` are the node's: those of this home and those of its own copies. `known`: what this node knows to have
+  // existed; other nodes announce theirs.
+  Directory(NodeRef self, const Limits& limits, Host& host, VersionMemory& tombstones, const VersionMemory& known);
 
   // --- the view of the cluster
   void set_view(Time now, const std::vector<NodeRef>& alive, Output& out);
@@ -105,6 +106,7 @@ class Directory {
   };
   struct Entry {
     Version version = 0;  // 0 = nobody has put it
+    bool described = false;  // size and meta are known, not only that there is such a version
     std::uint64_t size = 0;
     std::string meta;
     std::uint32_t slices = 0;  // fixed by the first assignment; 0 = not yet
@@ -130,6 +132,7 @@ class Directory {
   void ensure_primary(const ObjectId& id, Entry& entry, Output& out);
   void declare_lost(Time now, const ObjectId& id, Entry& entry, Output& out);
   void forget_version(Entry& entry);
+  static void describe(Entry& entry, std::uint64_t size, const std::string& meta);
   void serve_waiters(Time now, const ObjectId& id, Entry& entry, Output& out);
   bool serve_one(Time now, const ObjectId& id, Entry& entry, const Waiter& waiter, Output& out);
   bool assign(Time now, const ObjectId& id, Entry& entry, const Waiter& waiter, Output& out);
@@ -148,7 +151,8 @@ class Directory {
   std::vector<NodeRef> alive_;
   Entries entries_;
   std::map<NodeId, std::set<ObjectId>> by_node_;  // entries in which a node holds or waits
-  Tombstones& tombstones_;
+  VersionMemory& tombstones_;
+  const VersionMemory& known_;
   std::deque<std::pair<Time, ObjectId>> lost_;  // lost entries expire like tombstones
   // Deletes that wait for the holders' word.
   struct Deleting {

@@ -15,7 +15,7 @@ const ObjectId kId{kHome.id.value, 7};  // minted at the home: settled from the 
 // Sends everybody to the first root.
 class FirstRoot final : public ParentPlanner {
  public:
-  void add_root(Time, NodeId node) override { roots_.push_back(node); }
+  void add_root(NodeId node) override { roots_.push_back(node); }
   std::vector<NodeId> choose(Time, NodeId, const Want&) override {
     return roots_.empty() ? std::vector<NodeId>{} : std::vector<NodeId>{roots_.front()};
   }
@@ -67,12 +67,13 @@ class DirectoryTest : public testing::Test, private Directory::Host {
   }
 
   Limits limits_;
-  Tombstones tombstones_{100};
+  VersionMemory tombstones_{100};
+  VersionMemory known_{100};
   bool inline_ = false;
   Time now_{1};
   std::uint64_t request_ = 0;
   Directory::Output out_;
-  Directory directory_{kHome, limits_, *this, tombstones_};
+  Directory directory_{kHome, limits_, *this, tombstones_, known_};
 };
 
 TEST_F(DirectoryTest, TheFirstVersionWins) {

@@ -76,7 +76,7 @@ void Directory::take_fact(Time now, NodeRef from, const Fact& fact, Output& out)
     hold(fact.id, entry, from, state, state == CopyState::kComplete && (fact.primary || was_primary));
     if (was_primary && !fact.primary && fact.state == CopyState::kComplete)
       out.sends.push_back({from, Pin{fact.id, entry.version, true}});
-    if (entry.plan && fact.state != CopyState::kGrowing) entry.plan->add_root(now, from.id);
+    if (entry.plan && fact.state != CopyState::kGrowing) entry.plan->add_root(from.id);
   }
   if (!recovery_.settled(fact.id)) recovery_.demand(now, false);
   resolve(now, fact.id, entry, out);
@@ -86,12 +86,18 @@ void Directory::take_fact(Time now, NodeRef from, const Fact& fact, Output& out)
 
 // Makes `fact`'s version the entry's, or finds that it is, or has it dropped (rules 1 and 6). True if it is now.
 bool Directory::take_version(const ObjectId& id, Entry& entry, NodeRef from, const Fact& fact, Output& out) {
-  if (entry.version == fact.version) return true;
   const bool theirs_final = fact.committed || fact.state == CopyState::kComplete;
-  const bool theirs_wins = entry.version == 0 || (entry.lost && fact.state == CopyState::kComplete) ||
-                           (theirs_final && (!entry.committed || fact.version < entry.version));
+  const bool has_bytes = fact.state != CopyState::kKnows;
+  if (entry.version == fact.version) {
+    if (has_bytes) describe(entry, fact.size, fact.meta);
+    return true;
+  }
+  // Hearsay gives way to bytes: whoever knows an older version may not have heard that it was lost and put again.
+  const bool theirs_wins = entry.version == 0 || (has_bytes && entry.holders.empty() && !entry.lost) ||
+                           (entry.lost && fact.state == CopyState::kComplete) ||
+                           (has_bytes && theirs_final && (!entry.committed || fact.version < entry.version));
   if (!theirs_wins) {
-    if (fact.state != CopyState::kKnows) {
+    if (has_bytes) {
       const bool conflict = fact.state == CopyState::kComplete;
       if (conflict)
         out.log.push_back("conflict: object " + id.to_string() + " exists in two versions; the one on node " +
@@ -112,8 +118,7 @@ bool Directory::take_version(const ObjectId& id, Entry& entry, NodeRef from, con
   }
   forget_version(entry);
   entry.version = fact.version;
-  entry.size = fact.size;
-  entry.meta = fact.meta;
+  if (has_bytes) describe(entry, fact.size, fact.meta);
   return true;
 }
 
@@ -140,7 +145,7 @@ void Directory::on_evict(Time now, NodeRef from, const EvictRequest& request, Ou
     tick(now, out);
   } else if (it == entries_.end() || it->second.version != request.version) {
     granted = true;
-  } else {
+  } else if (it->second.described) {
     Entry& entry = it->second;
     // The request itself tells that there is a complete copy.
     const auto known = entry.holders.find(from.id);

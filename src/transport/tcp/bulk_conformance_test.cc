@@ -75,9 +75,7 @@ TEST_P(BulkConformanceTest, ARelayPassesOnWhatItHasNotFinished) {
   EXPECT_THAT(relay->ended, IsEmpty()) << "all bytes are there, but nobody said that they are final";
   source->transport->seal_copy(1);
   ASSERT_TRUE(runs_until([&] { return relay->ended_as(1, PullEnd::kComplete); }));
-  run_for(Duration::ms(30));
-  EXPECT_THAT(child->ended, IsEmpty());
-  relay->transport->seal_copy(1);
+  // The end of a slice is passed on like its bytes; the relay's loop is not asked.
   ASSERT_TRUE(runs_until([&] { return child->ended_as(1, PullEnd::kComplete); }));
   EXPECT_TRUE(child->holds(0, bytes));
 }

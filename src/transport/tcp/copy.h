@@ -20,8 +20,8 @@ constexpr std::uint32_t kMaxIoThreads = 64;  // bits of a mask
 class Copy : public std::enable_shared_from_this<Copy> {
  public:
   Copy(CopyKey key, std::byte* base, std::uint64_t size, std::uint32_t slices, bool complete)
-      : key_(key), base_(base), size_(size), slices_(slices), marks_(new std::atomic<std::uint64_t>[slices]) {
-    for (std::uint32_t i = 0; i < slices; ++i) marks_[i] = complete ? range(i).end : range(i).begin;
+      : key_(key), base_(base), size_(size), slices_(slices), marks_(new Mark[slices]) {
+    for (std::uint32_t i = 0; i < slices; ++i) marks_[i].valid = complete ? range(i).end : range(i).begin;
     sealed_ = complete;
   }
 
@@ -32,11 +32,15 @@ class Copy : public std::enable_shared_from_this<Copy> {
   SliceRange range(std::uint32_t slice) const { return slice_range(size_, slices_, slice); }
 
   // Absolute offset up to which the slice is valid.
-  std::uint64_t watermark(std::uint32_t slice) const { return marks_[slice].load(); }
-  void set_watermark(std::uint32_t slice, std::uint64_t bytes) { marks_[slice].store(bytes); }
+  std::uint64_t watermark(std::uint32_t slice) const { return marks_[slice].valid.load(); }
+  void set_watermark(std::uint32_t slice, std::uint64_t bytes) { marks_[slice].valid.store(bytes); }
   // No more bytes, and the version is committed.
   bool sealed() const { return sealed_.load(); }
   void seal() { sealed_.store(true); }
+  // The same of one slice: whoever pulled it has heard its end. Two copies may each wait for a slice of the other, so a
+  // slice's end must not wait for the whole.
+  bool final(std::uint32_t slice) const { return sealed() || (slice < slices_ && marks_[slice].final.load()); }
+  void set_final(std::uint32_t slice) { marks_[slice].final.store(true); }
 
   // --- who wants to hear of progress. A producer moves the watermark and then looks here; a consumer registers here
   // and then looks at the watermark. All are sequentially consistent, so one of them sees the other.
@@ -59,6 +63,11 @@ class Copy : public std::enable_shared_from_this<Copy> {
   void end_growth_event() { growth_event_.store(false); }
 
  private:
+  struct Mark {
+    std::atomic<std::uint64_t> valid = 0;
+    std::atomic<bool> final = false;
+  };
+
   const CopyKey key_;
   std::byte* const base_;
   const std::uint64_t size_;
@@ -68,7 +77,7 @@ class Copy : public std::enable_shared_from_this<Copy> {
   std::atomic<bool> growth_event_ = false;
   std::atomic<std::uint64_t> serving_threads_ = 0;
   std::atomic<std::uint64_t> woken_threads_ = 0;
-  std::unique_ptr<std::atomic<std::uint64_t>[]> marks_;
+  std::unique_ptr<Mark[]> marks_;
 };
 
 using CopyPtr = std::shared_ptr<Copy>;

@@ -235,6 +235,8 @@ bool PullConnection::handle_answer(const FrameHeader& frame) {
     case FrameType::kStarved: return pull.accepted;
     case FrameType::kEnd:
       if (!pull.accepted || pull.next != pull.end) return false;
+      pull.copy->set_final(pull.slice);
+      context_.host.copy_advanced(*pull.copy);
       end(frame.transfer, PullEnd::kComplete);
       return true;
     case FrameType::kAbort: end(frame.transfer, pull.accepted ? PullEnd::kAborted : PullEnd::kRefused); return true;

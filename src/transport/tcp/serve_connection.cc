@@ -175,12 +175,12 @@ void ServeConnection::refresh(TransferId transfer) {
   const auto it = serves_.find(transfer);
   if (it == serves_.end()) return;
   const Serve& serve = it->second;
-  // Sealed is read first: what it promises is then in the watermark.
-  const bool sealed = serve.copy->sealed();
+  // Final is read first: what it promises is then in the watermark.
+  const bool final = serve.copy->final(serve.slice);
   const bool has_more = serve.next < serve.valid_end();
   scheduler_.set_ready(transfer, has_more);
   const bool in_frame = frame_.active && frame_.transfer == transfer;
-  if (!in_frame && sealed && serve.next == serve.end) end(transfer, FrameType::kEnd, Code::kOk);
+  if (!in_frame && final && serve.next == serve.end) end(transfer, FrameType::kEnd, Code::kOk);
 }
 
 void ServeConnection::end(TransferId transfer, FrameType how, Code code) {

@@ -1,0 +1,75 @@
+#include "hoplite/dtype.h"
+
+namespace hoplite {
+namespace {
+
+template <typename Enum>
+std::optional<Enum> parse_enum(std::string_view text) {
+  for (unsigned raw = 0; raw <= static_cast<unsigned>(last_enumerator(Enum{})); ++raw) {
+    const auto value = static_cast<Enum>(raw);
+    if (to_string(value) == text) return value;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::size_t size_of(DType type) {
+  switch (type) {
+    case DType::kBytes:
+    case DType::kI8:
+    case DType::kU8: return 1;
+    case DType::kF16:
+    case DType::kBF16:
+    case DType::kI16:
+    case DType::kU16: return 2;
+    case DType::kF32:
+    case DType::kI32:
+    case DType::kU32: return 4;
+    case DType::kF64:
+    case DType::kI64:
+    case DType::kU64: return 8;
+  }
+  return 1;
+}
+
+bool is_floating(DType type) {
+  return type == DType::kF32 || type == DType::kF64 || type == DType::kF16 || type == DType::kBF16;
+}
+
+std::string_view to_string(DType type) {
+  switch (type) {
+    case DType::kBytes: return "bytes";
+    case DType::kF32: return "f32";
+    case DType::kF64: return "f64";
+    case DType::kF16: return "f16";
+    case DType::kBF16: return "bf16";
+    case DType::kI8: return "i8";
+    case DType::kI16: return "i16";
+    case DType::kI32: return "i32";
+    case DType::kI64: return "i64";
+    case DType::kU8: return "u8";
+    case DType::kU16: return "u16";
+    case DType::kU32: return "u32";
+    case DType::kU64: return "u64";
+  }
+  return "unknown";
+}
+
+std::string_view to_string(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::kSum: return "sum";
+    case ReduceOp::kProduct: return "product";
+    case ReduceOp::kMin: return "min";
+    case ReduceOp::kMax: return "max";
+    case ReduceOp::kMean: return "mean";
+    case ReduceOp::kMedian: return "median";
+  }
+  return "unknown";
+}
+
+std::optional<DType> parse_dtype(std::string_view text) { return parse_enum<DType>(text); }
+
+std::optional<ReduceOp> parse_reduce_op(std::string_view text) { return parse_enum<ReduceOp>(text); }
+
+}  // namespace hoplite
