@@ -262,15 +262,18 @@ class Worker {
   std::vector<double> ping(const std::vector<ObjectId>& ours, const std::vector<ObjectId>& theirs, std::size_t size) {
     std::vector<std::byte> message = pattern(size, 0);
     std::vector<double> seconds;
+    Future<View> awaited = client_.get_async(theirs[0], {.timeout = kPatience});
     for (std::size_t i = 0; i < ours.size(); ++i) {
       const std::int64_t start_ns = now_ns();
       Future<ObjectId> sent = client_.put_async(message, {.id = ours[i], .timeout = kPatience});
-      Future<View> answer = client_.get_async(theirs[i], {.timeout = kPatience});
-      const View view = value_of(answer.get());
+      Future<View> next;
+      if (i + 1 < theirs.size()) next = client_.get_async(theirs[i + 1], {.timeout = kPatience});
+      const View view = value_of(awaited.get());
       seconds.push_back(seconds_since(start_ns));
       value_of(sent.get());
       check(view.bytes(), size, i);
       fill(message, i + 1);
+      awaited = std::move(next);
     }
     return seconds;
   }

@@ -37,6 +37,7 @@ void draw_paces(RunPlan& plan, Random& random) {
   limits.announce_every = scaled(beat, random, 20, 60);
   limits.rejoin_every = scaled(beat, random, 4, 10);
   limits.want_refresh = scaled(beat, random, 4, 16);
+  limits.waiting_after = scaled(beat, random, 0.001, 0.3);
   limits.request_retry = scaled(beat, random, 2, 6);
   limits.stall_after = scaled(beat, random, 0.5, 2);
   limits.starved_every = limits.stall_after / 5;

@@ -22,6 +22,7 @@ const std::map<std::string, Field>& limit_fields() {
   static const std::map<std::string, Field> kFields{
       {"inline_bytes", &Limits::inline_bytes},
       {"want_refresh", &Limits::want_refresh},
+      {"waiting_after", &Limits::waiting_after},
       {"request_retry", &Limits::request_retry},
       {"stall_after", &Limits::stall_after},
       {"starved_every", &Limits::starved_every},

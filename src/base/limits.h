@@ -19,6 +19,7 @@ struct Limits {
 
   // --- waiting
   Duration want_refresh = Duration::s(3);     // waits are soft state at the home: re-sent this often
+  Duration waiting_after = Duration::ms(2);   // a want that is answered sooner is not told that it has to wait
   Duration request_retry = Duration::s(1);    // unanswered put, delete, evict requests are sent again
   Duration stall_after = Duration::ms(250);   // a parent silent this long is asked around: 5 missed signs of life
   Duration starved_every = Duration::ms(50);  // a live parent with nothing to send says so this often

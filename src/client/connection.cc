@@ -2,7 +2,6 @@
 
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -19,15 +18,12 @@ constexpr std::size_t kMaxPending = 60'000;        // below the daemon's own lim
 constexpr std::size_t kReleasesPerMessage = 4000;  // 32 KB: half of what the daemon takes in one message
 constexpr auto kRoomLook =
     std::chrono::milliseconds(200);  // how often a caller that waits for room looks at its deadline
-// Blocking receives return this often, to look at deadlines; the socket option is set once, so that a call costs no more.
-constexpr timeval kReceiveSlice{.tv_sec = 0, .tv_usec = 200'000};
 
 }  // namespace
 
 Connection::Connection(Attachment attachment, bool busy_poll)
     : attachment_(std::move(attachment)), busy_poll_(busy_poll), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   CHECK(wake_.get() >= 0, "eventfd:", std::strerror(errno));
-  ::setsockopt(attachment_.socket.get(), SOL_SOCKET, SO_RCVTIMEO, &kReceiveSlice, sizeof kReceiveSlice);
 }
 
 Connection::~Connection() { CHECK(!service_.joinable(), "a connection is closed before it is destroyed"); }

@@ -160,6 +160,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // What the service saw at its last look, to tell what nobody else has taken care of since.
   Pace pace_ = Pace::kAsleep;
   bool busy_since_tick_ = false;
+  int calm_ticks_ = 0;  // since something was busy
   std::uint64_t seen_flushes_ = 0;
   std::uint64_t seen_activity_ = 0;
   TimePoint next_expiry_;

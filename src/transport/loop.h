@@ -44,6 +44,8 @@ class Loop {
   void run();   // until stop()
   void stop();  // thread-safe
   void set_busy_poll(bool on);
+  // Before it falls asleep it looks for more during this time, as long as that pays: waking a sleeping core costs more.
+  void set_linger(Duration linger);
 
   // The time at the start of the current batch.
   Time now() const;

@@ -64,6 +64,7 @@ void Directory::reset(NodeRef self) {
   entries_.clear();
   by_node_.clear();
   lost_.clear();
+  untold_.clear();
   parked_.clear();
   unconfirmed_.clear();
   deleting_.clear();
@@ -109,6 +110,7 @@ void Directory::tick(Time now, Output& out) {
     forget_version(it->second);
     erase_if_empty(id);
   }
+  tell_waiters(now, out);
   std::vector<Recovery::Ask> asks;
   const bool ended = recovery_.advance(now, asks);
   for (Recovery::Ask& ask : asks) out.sends.push_back({ask.to, ask.query});
@@ -152,6 +154,7 @@ void Directory::on_recover_reply(Time now, NodeRef from, const RecoverReply& rep
 Time Directory::next_wakeup() const {
   Time next = recovery_.next_wakeup();
   if (!lost_.empty()) next = std::min(next, lost_.front().first);
+  if (!untold_.empty()) next = std::min(next, untold_.front().when);
   return next;
 }
 
@@ -350,7 +353,19 @@ void Directory::on_want(Time now, NodeRef from, const Want& want, Output& out) {
   }
   entry.waiters[{from.id, want.mode}] = {from, want};
   by_node_[from.id].insert(want.id);
-  out.sends.push_back({from, Waiting{want.request, want.id, entry.lost ? 0 : entry.version}});
+  untold_.push_back({now + limits_.waiting_after, want.id, {from.id, want.mode}, want.request});
+}
+
+void Directory::tell_waiters(Time now, Output& out) {
+  for (; !untold_.empty() && untold_.front().when <= now; untold_.pop_front()) {
+    const Untold& next = untold_.front();
+    const auto it = entries_.find(next.id);
+    if (it == entries_.end()) continue;
+    const Entry& entry = it->second;
+    const auto waiter = entry.waiters.find(next.waiter);
+    if (waiter == entry.waiters.end() || waiter->second.want.request != next.request) continue;
+    out.sends.push_back({waiter->second.ref, Waiting{next.request, next.id, entry.lost ? 0 : entry.version}});
+  }
 }
 
 void Directory::on_unwant(NodeRef from, const Unwant& unwant) {

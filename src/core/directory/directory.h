@@ -140,6 +140,7 @@ class Directory {
   void dropped(const ObjectId& id, NodeRef holder, Output& out);
   void node_died(Time now, NodeRef node, Output& out);
   void drop_foreign_entries(const std::vector<NodeRef>& joined);
+  void tell_waiters(Time now, Output& out);
   void erase_if_empty(const ObjectId& id);
   void note_interest(const ObjectId& id, const Entry& entry, NodeId node);
   bool has_source(const Entry& entry) const;
@@ -153,6 +154,14 @@ class Directory {
   std::map<NodeId, std::set<ObjectId>> by_node_;  // entries in which a node holds or waits
   VersionMemory& tombstones_;
   const VersionMemory& known_;
+  // Waiters who have not heard that they have to wait. Most never need to: what they want is about to be put.
+  struct Untold {
+    Time when;
+    ObjectId id;
+    std::pair<NodeId, WantMode> waiter;
+    std::uint64_t request = 0;
+  };
+  std::deque<Untold> untold_;
   std::deque<std::pair<Time, ObjectId>> lost_;  // lost entries expire like tombstones
   // Deletes that wait for the holders' word.
   struct Deleting {

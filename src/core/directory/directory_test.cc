@@ -61,6 +61,13 @@ class DirectoryTest : public testing::Test, private Directory::Host {
     a.facts.push_back({id, version, 1000, "", state, state == CopyState::kComplete, false, 1});
     directory_.on_announce(now_, from, a, out_);
   }
+  // Not at once: what is wanted may be put in a moment.
+  bool told_to_wait(NodeRef node) {
+    if (sent_to<Waiting>(node)) return false;
+    now_ = now_ + limits_.waiting_after;
+    directory_.tick(now_, out_);
+    return sent_to<Waiting>(node).has_value();
+  }
   void live(std::vector<NodeRef> nodes) {
     out_ = {};
     directory_.set_view(now_, nodes, out_);
@@ -87,7 +94,7 @@ TEST_F(DirectoryTest, TheFirstVersionWins) {
 
 TEST_F(DirectoryTest, WhoWaitsIsServedWhenItIsPut) {
   want(kB);
-  EXPECT_TRUE(sent_to<Waiting>(kB));
+  EXPECT_TRUE(told_to_wait(kB));
   put(kA, 10);
   ASSERT_TRUE(sent_to<Assign>(kB));
   EXPECT_EQ(sent_to<Assign>(kB)->parents.front(), kA);
@@ -122,7 +129,7 @@ TEST_F(DirectoryTest, LostWhenTheLastOneWithdraws) {
   want(kB);
   EXPECT_EQ(sent_to<WantFailed>(kB)->code, Code::kLost);
   want(kB, true);
-  EXPECT_TRUE(sent_to<Waiting>(kB));
+  EXPECT_TRUE(told_to_wait(kB));
   put(kB, 12);  // can be put again
   EXPECT_EQ(sent_to<PutReply>(kB)->code, Code::kOk);
 }
@@ -130,7 +137,7 @@ TEST_F(DirectoryTest, LostWhenTheLastOneWithdraws) {
 TEST_F(DirectoryTest, AnUnsealedPutWhoseWriterDiesNeverWas) {
   put(kA, 10, false);
   want(kB, false, WantMode::kNotify);
-  EXPECT_TRUE(sent_to<Waiting>(kB)) << "not committed yet";
+  EXPECT_TRUE(told_to_wait(kB)) << "not committed yet";
   live({kHome, kB});
   EXPECT_FALSE(sent_to<WantFailed>(kB));
   EXPECT_EQ(directory_.summary().front().version, 0u);
