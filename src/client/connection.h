@@ -28,6 +28,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/lingering.h"
 #include "base/unique_fd.h"
 #include "client/call.h"
 #include "client/frame_reader.h"
@@ -129,6 +130,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   Attachment attachment_;
   const bool busy_poll_;
+  Lingering lingering_;  // the reader's
   UniqueFd wake_;  // an eventfd
   std::thread service_;
   std::thread::id service_id_;

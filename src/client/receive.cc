@@ -13,7 +13,7 @@ namespace {
 
 // Busy polling is for replies that take microseconds; whoever waits longer than this may as well sleep.
 constexpr auto kLongestSpin = std::chrono::milliseconds(20);
-constexpr int kSpinsPerLook = 64;
+constexpr auto kLinger = std::chrono::microseconds(50);  // without busy polling, while it pays
 constexpr std::int64_t kNsPerSecond = 1'000'000'000;
 
 }  // namespace
@@ -80,8 +80,12 @@ void Connection::lead(Lock& lock, TimePoint until) {
 
 FrameReader::Outcome Connection::receive(TimePoint until) {
   const int socket = attachment_.socket.get();
-  if (busy_poll_)
-    if (const auto outcome = spin(until); outcome.status != FrameReader::Status::kNothing) return outcome;
+  if (busy_poll_ || lingering_.worth_a_try()) {
+    const auto outcome = spin(std::min(until, Clock::now() + (busy_poll_ ? kLongestSpin : kLinger)));
+    const bool something = outcome.status != FrameReader::Status::kNothing;
+    lingering_.paid(something);
+    if (something) return outcome;
+  }
   timespec patience{};
   if (until != TimePoint::max()) {
     const auto left_ns = std::max<std::int64_t>(std::chrono::nanoseconds(until - Clock::now()).count(), 0);
@@ -95,14 +99,11 @@ FrameReader::Outcome Connection::receive(TimePoint until) {
 }
 
 FrameReader::Outcome Connection::spin(TimePoint until) {
-  const TimePoint stop = std::min(until, Clock::now() + kLongestSpin);
   do {
-    for (int i = 0; i < kSpinsPerLook; ++i) {
-      const auto outcome = attachment_.frames.receive(attachment_.socket.get(), MSG_DONTWAIT);
-      if (outcome.status != FrameReader::Status::kNothing) return outcome;
-      ::sched_yield();  // the daemon may spin on the same core
-    }
-  } while (Clock::now() < stop);
+    const auto outcome = attachment_.frames.receive(attachment_.socket.get(), MSG_DONTWAIT);
+    if (outcome.status != FrameReader::Status::kNothing) return outcome;
+    ::sched_yield();  // the daemon may spin on the same core
+  } while (Clock::now() < until);
   return {};
 }
 

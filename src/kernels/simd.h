@@ -18,7 +18,7 @@ constexpr std::size_t kMaxVectorBytes = 64;
 struct Combination {
   std::byte* out = nullptr;
   const std::byte* const* inputs = nullptr;
-  std::size_t count = 0;  // of inputs; at least 1
+  std::size_t count = 0;  // of inputs; at least 2
   std::size_t bytes = 0;  // of each input
   // For the median only: scratch_bytes(count) bytes, aligned to 8.
   std::byte* scratch = nullptr;

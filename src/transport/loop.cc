@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/lingering.h"
 
 namespace hoplite {
 
@@ -36,20 +37,6 @@ constexpr int kEventsPerWait = 256;  // a bound on the work between two flushes,
 std::uint64_t pack(int fd, std::uint32_t registration) {
   return static_cast<std::uint64_t>(registration) << 32 | static_cast<std::uint32_t>(fd);
 }
-
-// Whether to go on looking for a moment before falling asleep. It is worth its time while what comes next mostly comes
-// soon, as in a conversation; else it is tried now and then, in case that has changed.
-class Lingering {
- public:
-  bool worth_a_try() { return score_ > 0 || ++skipped_ % kTryEvery == 0; }
-  void paid(bool yes) { score_ = std::clamp(score_ + (yes ? 2 : -1), 0, kMaxScore); }
-
- private:
-  static constexpr int kMaxScore = 16;
-  static constexpr std::uint32_t kTryEvery = 16;
-  int score_ = 0;
-  std::uint32_t skipped_ = 0;
-};
 
 }  // namespace
 
