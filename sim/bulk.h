@@ -51,8 +51,8 @@ class Bulk {
     CopyKey key = 0;
     Extent extent;
     std::vector<std::uint64_t> watermarks;  // absolute, one for each slice
-    std::vector<bool> final;  // that slice is complete and committed
-    bool sealed = false;      // all of them are
+    std::vector<bool> final;                // that slice is complete and committed
+    bool sealed = false;                    // all of them are
     bool following = false;
     bool grown_posted = false;
     bool closing = false;

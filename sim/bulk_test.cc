@@ -133,7 +133,7 @@ TEST_F(BulkTest, AChainTakesLittleLongerThanOneHop) {
   put(0, 500'000);
   for (NodeIndex node = 1; node < 5; ++node) pull(node, node - 1, 500'000);
   run();
-  EXPECT_NEAR(ended_at(4), 0.5 + 4 * 0.012, 0.01);  // a piece and a latency for each hop
+  EXPECT_NEAR(ended_at(4), 0.5 + 4 * 0.010, 0.01);  // a piece and a latency for each hop
   EXPECT_TRUE(contents_match(7, ByteView(arenas_[4]).first(500'000)));
 }
 

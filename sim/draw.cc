@@ -55,6 +55,7 @@ void draw_bounds(RunPlan& plan, Random& random) {
   limits.facts_per_message = one_of<std::uint32_t>(random, {1, 2, 3, 8, 512});
   limits.slice_bytes = one_of<std::uint64_t>(random, {0, 0, 64, 200, 1000, 4096});
   limits.max_slices = one_of<std::uint32_t>(random, {1, 2, 3, 8});
+  limits.crowd = one_of<std::uint32_t>(random, {1, 4, 64});
   limits.max_children = one_of<std::uint32_t>(random, {1, 2, 3, 16});
   limits.indirect_probes = one_of<std::uint32_t>(random, {1, 2, 3});
   limits.gossip_fanout = one_of<std::uint32_t>(random, {1, 2, 3});
@@ -128,8 +129,8 @@ std::string RunPlan::summary() const {
   return std::to_string(nodes) + " nodes, " + kHazards[static_cast<int>(hazard)] + ", " + std::to_string(operations) +
          " operations in " + format_duration(safety) + ", beat " + format_duration(beat) + ", latency " +
          format_duration(link.latency) + ", " + format_rate(link.up) + ", stores of " + format_size(capacity) +
-         (tight ? " (tight)" : "") + ", objects up to " + format_size(max_size) + ", inline up to " + format_size(limits.inline_bytes) +
-         ", slices of " + format_size(limits.slice_bytes);
+         (tight ? " (tight)" : "") + ", objects up to " + format_size(max_size) + ", inline up to " +
+         format_size(limits.inline_bytes) + ", slices of " + format_size(limits.slice_bytes);
 }
 
 }  // namespace hoplite::sim

@@ -231,6 +231,7 @@ void Judge::check_lost(RequestNumber number, const ObjectRecord& record) {
 // --- transfers
 
 void Judge::transfer_began(const Bulk::Transfer& began) {
+  if (began.child_state == Bulk::ChildState::kOver) return;  // its cancel is on the way
   if (began.request.has_children && !began.parent_copy->sealed) {
     const Bulk::Copy& parent = *began.parent_copy;
     std::uint64_t ahead = 0;

@@ -57,6 +57,10 @@ int main_with(const Options& options) {
       if (options.trace) scale.trace = &std::cout;
       const ScaleResult result = run_scale(scale);
       print_scale(options.scale, result, std::cout);
+      if (scale.at_most && result.worst_s > *scale.at_most * result.ideal_s) {
+        std::cout << "  too slow: at most " << *scale.at_most << " x S/B were allowed\n";
+        return 1;
+      }
       return result.failure.empty() ? 0 : 1;
     }
     case Mode::kListInvariants:

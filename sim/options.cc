@@ -1,6 +1,7 @@
 #include "sim/options.h"
 
 #include <charconv>
+#include <cstdlib>
 #include <functional>
 #include <map>
 
@@ -82,6 +83,12 @@ std::map<std::string, Setter> with_value(Options& o) {
        }},
       {"--slice-bytes", [&](const std::string& v) { return store(parse_size(v), o.scale.slice_bytes); }},
       {"--max-slices", [&](const std::string& v) { return store(parse_number(v), o.scale.max_slices); }},
+      {"--at-most",
+       [&](const std::string& v) {
+         char* end = nullptr;
+         o.scale.at_most = std::strtod(v.c_str(), &end);
+         return *end == '\0' && *o.scale.at_most >= 1 ? Status{} : Status(wrong("--at-most is a ratio, as 1.2"));
+       }},
       {"--piece", [&](const std::string& v) { return store(parse_size(v), o.scale.piece_bytes); }},
   };
 }
@@ -156,6 +163,7 @@ scale
   --latency TIME     one way (default 50us)
   --arrivals HOW     at-once (default), or spread: each receiver comes at its own time
   --slice-bytes B, --max-slices N   cut the object (default: the product's own limits)
+  --at-most RATIO    exit code 1 if a receiver takes longer than that times size/rate, from its own arrival
   --piece BYTES      what one turn on a link sends (default 64KiB)
 )";
 }

@@ -75,6 +75,7 @@ class Broadcast final : public WorldObserver {
     WorldOptions world;
     world.seed = 1;
     world.carry_bytes = false;
+    world.limits.default_rate = options_.rate;  // as measured by earlier transfers
     if (options_.slice_bytes) world.limits.slice_bytes = *options_.slice_bytes;
     if (options_.max_slices) world.limits.max_slices = *options_.max_slices;
     world.bulk.piece_bytes = options_.piece_bytes;

@@ -21,6 +21,7 @@ struct ScaleOptions {
   std::optional<std::uint64_t> slice_bytes;  // instead of the product's limits
   std::optional<std::uint32_t> max_slices;
   std::uint64_t piece_bytes = 64 * kKiB;
+  std::optional<double> at_most;  // of size / rate, for each receiver from its own arrival
   std::ostream* trace = nullptr;
 };
 

@@ -34,6 +34,7 @@ const std::map<std::string, Field>& limit_fields() {
       {"sync_every", &Limits::sync_every},
       {"rejoin_every", &Limits::rejoin_every},
       {"tombstone_life", &Limits::tombstone_life},
+      {"crowd", &Limits::crowd},
       {"max_tombstones", &Limits::max_tombstones},
       {"facts_per_message", &Limits::facts_per_message},
       {"slice_bytes", &Limits::slice_bytes},

@@ -286,11 +286,9 @@ void World::transfer_began(TransferIndex transfer) {
 
 // --- effects
 
-void World::carry_out(NodeIndex node, effect::Send& send, ByteView payload) {
+void World::carry_out(NodeIndex node, effect::Send& send, ByteView) {
   std::string bytes;
   encode_message(send.message, bytes);
-  if (send.payload == effect::Payload::kEvent)
-    bytes.append(reinterpret_cast<const char*>(payload.data()), payload.size());
   if (send.payload == effect::Payload::kExtent) {
     const ByteSpan memory = nodes_[node].arena;
     if (!options_.carry_bytes) bytes.append(send.extent.size, '\0');

@@ -43,7 +43,8 @@ struct Limits {
   std::uint32_t facts_per_message = 512;      // announcements are sent in batches of this size (about 50 KiB)
 
   // --- broadcast
-  std::uint64_t slice_bytes = 0;             // cut objects larger than this into slices; 0 = one slice
+  std::uint64_t slice_bytes = 0;             // cut objects larger than this into slices; 0 = as the cost model says
+  std::uint32_t crowd = 64;                  // from so many nodes on, two trees may be better than a chain
   std::uint32_t max_slices = 16;             // watermarks of one copy
   std::uint32_t max_children = 16;           // receivers served by one copy at a time
   std::uint64_t default_rate = 125'000'000;  // bytes/s assumed of a link until measured: 1 Gbit/s

@@ -131,7 +131,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Attachment attachment_;
   const bool busy_poll_;
   Lingering lingering_;  // the reader's
-  UniqueFd wake_;  // an eventfd
+  UniqueFd wake_;        // an eventfd
   std::thread service_;
   std::thread::id service_id_;
 

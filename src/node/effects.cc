@@ -21,7 +21,6 @@ struct EffectRunner::Visitor {
     switch (send.payload) {
       case effect::Payload::kNone: return {};
       case effect::Payload::kExtent: return bytes(send.extent);
-      case effect::Payload::kEvent: return event_payload;
     }
     return {};
   }

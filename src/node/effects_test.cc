@@ -103,13 +103,12 @@ TEST_F(EffectRunnerTest, EachIsOneCallInOrder) {
                           "refuse 3 9", "stop 4", "close 1", "disconnect 0000000000000001", "send to 10.0.0.1:7411"));
 }
 
-TEST_F(EffectRunnerTest, PayloadsComeFromTheEventOrTheArena) {
+TEST_F(EffectRunnerTest, PayloadsComeFromTheArena) {
   std::memcpy(arena_.data() + 100, "stored", 6);
   run({effect::Send{{}, {}, InlineObject{}, effect::Payload::kExtent, {100, 6}},
-       effect::Send{{}, {}, InlineObject{}, effect::Payload::kEvent, {}},
        effect::Send{{}, {}, Ping{}, effect::Payload::kNone, {}}},
       "arrived");
-  EXPECT_THAT(transport_.done, ElementsAre(HasSubstr("'stored'"), HasSubstr("'arrived'"), HasSubstr("''")));
+  EXPECT_THAT(transport_.done, ElementsAre(HasSubstr("'stored'"), HasSubstr("''")));
 }
 
 TEST_F(EffectRunnerTest, TheEventsPayloadIsStoredWhereTheAgentSays) {

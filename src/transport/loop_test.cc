@@ -38,12 +38,17 @@ class SocketPair {
   std::array<int, 2> fds_{};
 };
 
-class LoopTest : public testing::TestWithParam<bool> {
+enum class Idle { kSleeps, kLingers, kSpins };
+
+class LoopTest : public testing::TestWithParam<Idle> {
  protected:
-  LoopTest() { loop.set_busy_poll(GetParam()); }
+  LoopTest() {
+    loop.set_busy_poll(GetParam() == Idle::kSpins);
+    if (GetParam() == Idle::kLingers) loop.set_linger(Duration::ms(1));
+  }
   Loop loop;
 };
-INSTANTIATE_TEST_SUITE_P(SleepingAndSpinning, LoopTest, testing::Bool());
+INSTANTIATE_TEST_SUITE_P(SleepingAndSpinning, LoopTest, testing::Values(Idle::kSleeps, Idle::kLingers, Idle::kSpins));
 
 TEST_P(LoopTest, CallsBackWhenReadable) {
   const SocketPair pair;

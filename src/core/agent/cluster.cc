@@ -116,12 +116,21 @@ void Agent::Impl::update_view(const std::vector<Membership::Change>& changes, bo
   directory_.set_view(now_, alive_, out);
   flush(out);
 
+  std::vector<NodeId> joined;
+  std::vector<NodeId> died;
+  for (const Membership::Change& change : changes)
+    (change.life == Life::kAlive ? joined : died).push_back(change.node.id);
+  tombstones_.set_view(alive_, joined, died);
+  known_.set_view(alive_, joined, died);
+
   std::set<ObjectId> moved;
   for (const auto& [node, ids] : by_home_) {
     const bool home_changed =
         all || std::ranges::any_of(changes, [&, home = node](const auto& c) { return c.node.id == home; });
-    for (const ObjectId& id : ids)
-      if (home_changed || home(id).id != node) moved.insert(id);
+    for (const ObjectId& id : ids) {
+      const auto wins = [&, home = node](NodeId other) { return home_score(id, other) > home_score(id, home); };
+      if (home_changed || std::ranges::any_of(joined, wins)) moved.insert(id);
+    }
   }
   std::map<NodeRef, std::set<ObjectId>> by_new_home;
   for (const ObjectId& id : moved) {
@@ -199,17 +208,17 @@ void Agent::Impl::announce_all(const std::set<ObjectId>& ids, NodeRef to, std::u
     flush_if(batch.facts.size() >= limits_.facts_per_message);
   }
   if (round != 0) {
-    for (const auto& [id, item] : known_.all()) {
+    for (const ObjectId& id : known_.of_home(to.id)) {
       const Record* r = find(id);
-      if (home(id) != to || (r != nullptr && r->copy != 0)) continue;
-      batch.facts.push_back({id, item.version, 0, {}, CopyState::kKnows, true, false, 1});
+      if (r != nullptr && r->copy != 0) continue;
+      batch.facts.push_back({id, known_.version_of(id), 0, {}, CopyState::kKnows, true, false, 1});
       ++count;
       flush_if(batch.facts.size() >= limits_.facts_per_message);
     }
   }
   if (round != 0 || full) {
-    for (const auto& [id, stone] : tombstones_.all()) {
-      if (home(id) != to) continue;
+    for (const ObjectId& id : tombstones_.of_home(to.id)) {
+      const VersionMemory::Item& stone = tombstones_.at(id);
       const auto left = static_cast<std::uint32_t>(std::max<std::int64_t>((stone.until - now_).ns / 1'000'000'000, 1));
       batch.tombstones.push_back({id, stone.version, left});
       ++count;
@@ -233,7 +242,7 @@ void Agent::Impl::on(NodeRef from, const RecoverQuery& m) {
 }
 
 void Agent::Impl::remember(const ObjectId& id, Version version) {
-  if (known_.version_of(id) != version) known_.add(id, version, now_ + limits_.tombstone_life);
+  if (known_.version_of(id) != version) known_.add(id, version, now_ + limits_.tombstone_life, home(id).id);
 }
 
 // Messages between us and `peer` may have been lost with a connection: everything once more.

@@ -91,7 +91,6 @@ namespace effect {
 enum class Payload : std::uint8_t {
   kNone,
   kExtent,  // the bytes of `extent`
-  kEvent,   // the payload of the event that is being handled
 };
 
 struct Send {  // dials if there is no connection. If that fails: PeerLost.

@@ -9,6 +9,7 @@ namespace hoplite {
 void Agent::Impl::on_client(ClientKey client, std::uint64_t request, client::Get& m) {
   if (m.id.is_nil()) return fail(client, request, Code::kInvalidArgument, "the nil id names no object");
   if (tombstones_.contains(m.id)) return fail(client, request, Code::kDeleted, "object " + m.id.to_string());
+  if (find(m.id) == nullptr && too_many_objects(client, request, 1)) return;
   Record& r = record(m.id);
   Copy* copy = current_copy(r);
   GetRequest get{client, request, m.wait_if_lost, m.follow, 0, {}};
@@ -255,6 +256,7 @@ void Agent::Impl::on(NodeRef from, const Assign& m) {
     r->room_granted = false;
     copy->meta = m.meta;
     copy->fetch_started = now_;
+    copy->complete_at_start = m.committed;
     for (std::uint32_t i = 0; i < m.slices; ++i) {
       const SliceRange range = slice_range(m.size, m.slices, i);
       copy->slices.push_back({0, {}, false, false, range.begin, range.begin, range.end, 0});
@@ -267,9 +269,13 @@ void Agent::Impl::on(NodeRef from, const Assign& m) {
   set_want_request(*r, 0);
   r->fetch = Fetch::kPulling;
   r->told_lost = false;
+  // No parent for a slice: the plan has a better place soon, or we refuse whoever has it. Forgive them, after a while.
+  const Duration not_yet = r->avoid.empty() ? limits_.retry_backoff / 2 : limits_.retry_backoff * 10;
+  if (std::ranges::all_of(m.parents, [](const NodeRef& parent) { return parent.id.is_nil(); })) r->avoid.clear();
   for (std::uint32_t i = 0; i < m.slices; ++i) {
     if (copy->slices[i].transfer != 0 || copy->slices[i].done) continue;
-    if (m.parents[i].id.is_nil() || !start_pull(*r, *copy, i, m.parents[i])) want_later(*r, limits_.retry_backoff * 2);
+    if (m.parents[i].id.is_nil()) want_later(*r, not_yet);
+    else if (!start_pull(*r, *copy, i, m.parents[i])) want_later(*r, limits_.retry_backoff * 2);
   }
   fulfil_gets(*r);  // those who follow
 }
@@ -321,7 +327,7 @@ std::string Agent::Impl::waiting_for(const Record& record) const {
            (copy->slices.empty() ? "" : " from node " + copy->slices.front().parent.id.to_string());
   if (record.told_lost) return "it is lost, and nobody has put it again (" + home + ")";
   if (record.told_waiting) return "nobody has put it yet (" + home + ")";
-  return home + " has not answered";
+  return home + " has not answered yet";
 }
 
 }  // namespace hoplite

@@ -3,6 +3,7 @@
 
 #include "base/coverage.h"
 #include "core/agent/impl.h"
+#include "core/broadcast/double_tree.h"
 #include "core/broadcast/plan.h"
 
 namespace hoplite {
@@ -44,9 +45,44 @@ class SlicePlanner final : public ParentPlanner {
   std::vector<BroadcastPlan> plans_;
 };
 
+class TwoTreesPlanner final : public ParentPlanner {
+ public:
+  explicit TwoTreesPlanner(Duration patience) : trees_(patience) {}
+  void add_root(NodeId node) override { trees_.add_root(node); }
+  std::vector<NodeId> choose(Time now, NodeId receiver, const Want& want) override {
+    std::vector<NodeId> parents(DoubleTree::kSlices);
+    const auto ask = [&](std::uint32_t slice, bool keeps_place) {
+      if (slice >= DoubleTree::kSlices) return;
+      parents[slice] = trees_.choose(now, {receiver, slice, keeps_place, want.avoid}).value_or(NodeId{});
+    };
+    for (const SliceWant& slice : want.slices) ask(slice.slice, slice.have_bytes > 0 || slice.has_children);
+    if (want.slices.empty())
+      for (std::uint32_t slice = 0; slice < DoubleTree::kSlices; ++slice) ask(slice, false);
+    return parents;
+  }
+  void remove(NodeId node) override { trees_.remove(node); }
+  void measured(NodeId, std::uint64_t) override {}  // its shape does not depend on rates
+
+ private:
+  DoubleTree trees_;
+};
+
 }  // namespace
 
+// One, unless so many may come for the object that the hops of a chain would cost more than two trees do.
+std::uint32_t Agent::Impl::slices_for(std::uint64_t size) const {
+  if (limits_.slice_bytes > 0)
+    return static_cast<std::uint32_t>(
+        std::clamp<std::uint64_t>((size + limits_.slice_bytes - 1) / limits_.slice_bytes, 1, limits_.max_slices));
+  constexpr double kWorthIt = 0.25;  // for receivers that come one by one, a chain is better
+  const double transfer_s = static_cast<double>(size) / static_cast<double>(rate_estimate_);
+  const double chain_s = limits_.hop_latency.seconds() * static_cast<double>(alive_.size());
+  const bool crowd = alive_.size() >= limits_.crowd && chain_s > kWorthIt * transfer_s;
+  return crowd && size > limits_.inline_bytes && limits_.max_slices >= DoubleTree::kSlices ? DoubleTree::kSlices : 1;
+}
+
 std::unique_ptr<ParentPlanner> Agent::Impl::make_planner(std::uint64_t size, std::uint32_t slices) {
+  if (slices == DoubleTree::kSlices) return std::make_unique<TwoTreesPlanner>(limits_.retry_backoff / 2);
   BroadcastPlan::Options options;
   options.rate = rate_estimate_;
   options.hop = limits_.hop_latency;
@@ -127,8 +163,10 @@ void Agent::Impl::on(NodeRef from, const Announce& m) {
   Announce mine = m;
   const auto foreign = std::ranges::find_if(m.facts, [&](const Fact& f) { return home(f.id) != self(); });
   if (foreign != m.facts.end()) send(from, NotHome{foreign->id});
-  std::erase_if(mine.facts,
-                [&](const Fact& f) { return home(f.id) != self() || f.meta.size() > limits_.max_meta_bytes; });
+  std::erase_if(mine.facts, [&](const Fact& f) {
+    return home(f.id) != self() || f.meta.size() > limits_.max_meta_bytes || f.slices == 0 ||
+           f.slices > limits_.max_slices;
+  });
   std::erase_if(mine.tombstones, [&](const Tombstone& t) { return home(t.id) != self(); });
   Directory::Output out;
   directory_.on_announce(now_, from, mine, out);

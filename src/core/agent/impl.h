@@ -106,6 +106,7 @@ class Agent::Impl final : private Directory::Host {
   bool is_home(NodeRef asker, const ObjectId& id);
   void flush(Directory::Output& out);
   bool can_inline(const ObjectId& id, Version version) const override;
+  std::uint32_t slices_for(std::uint64_t size) const override;
   std::unique_ptr<ParentPlanner> make_planner(std::uint64_t size, std::uint32_t slices) override;
   void store_home_copy(const PutRequest& put);
 
@@ -145,6 +146,7 @@ class Agent::Impl final : private Directory::Host {
   // --- pulls.cc
   bool start_pull(Record& record, Copy& copy, std::uint32_t slice, NodeRef parent);
   void complete_fetch(Record& record, Copy& copy);
+  std::uint32_t pace_kib(const Copy& copy) const;
   void consider_pull(const ParkedPull& asked);
   void reconsider_parked(const ObjectId& id);
   void refuse_parked(const ObjectId& id);
@@ -177,6 +179,7 @@ class Agent::Impl final : private Directory::Host {
   void reply(ClientKey client, std::uint64_t request, client::Reply message);
   void fail(ClientKey client, std::uint64_t request, Code code, std::string why);
   bool begin_request(ClientKey client, std::uint64_t request, PendingRequest pending);
+  bool too_many_objects(ClientKey client, std::uint64_t request, std::size_t more);
   void end_request(ClientKey client, std::uint64_t request);
   void stop_request(ClientKey client, std::uint64_t request, Code code);
   void became_ready(Record& record);

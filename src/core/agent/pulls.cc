@@ -12,6 +12,7 @@ namespace hoplite {
 namespace {
 // Pulls that wait at one copy for it to be attached; more are refused and ask again.
 constexpr std::size_t kMaxParkedPulls = 64;
+constexpr std::uint64_t kWorthMeasuring = kMiB;
 }  // namespace
 
 void Agent::Impl::open_in_data_plane(Copy& copy) {
@@ -120,6 +121,14 @@ void Agent::Impl::on(const event::PullEnded& e) {
   want_later(r, limits_.retry_backoff * std::min<std::int64_t>(r.attempts, 25));
 }
 
+// At what rate the fetch went, KiB/s; 0 if that says little about links: small objects, and those that were still written.
+std::uint32_t Agent::Impl::pace_kib(const Copy& copy) const {
+  if (copy.extent.size < kWorthMeasuring || !copy.complete_at_start) return 0;
+  const double seconds = std::max((now_ - copy.fetch_started).seconds(), 1e-6);
+  const double rate_kib = std::clamp(static_cast<double>(copy.extent.size) / seconds / 1024, 1.0, 4e9);
+  return static_cast<std::uint32_t>(rate_kib);
+}
+
 void Agent::Impl::complete_fetch(Record& record, Copy& copy) {
   copy.state = CopyState::kComplete;
   copy.committed = true;
@@ -127,10 +136,8 @@ void Agent::Impl::complete_fetch(Record& record, Copy& copy) {
   record.avoid.clear();
   timers_.cancel(record.want_timer);
   emit(effect::SealCopy{copy.key});
-  const double seconds = std::max((now_ - copy.fetch_started).seconds(), 1e-6);
-  const auto rate_kib = std::min(static_cast<double>(copy.extent.size) / seconds / 1024, 4e9);
   table_.touch(copy);
-  announce(record, std::max<std::uint32_t>(static_cast<std::uint32_t>(rate_kib), 1));
+  announce(record, pace_kib(copy));
   fulfil_gets(record);
   became_ready(record);
   reconsider_parked(copy.id);
@@ -181,6 +188,9 @@ void Agent::Impl::consider_pull(const ParkedPull& asked) {
 
 void Agent::Impl::park(const ParkedPull& asked) {
   auto& parked = parked_pulls_[asked.pull.id];
+  // A child that asks again has given up what it asked before.
+  std::erase_if(parked,
+                [&](const ParkedPull& p) { return p.peer.id == asked.peer.id && p.pull.slice == asked.pull.slice; });
   if (parked.size() >= kMaxParkedPulls)
     return emit(effect::RefusePull{asked.channel, asked.pull.transfer, Code::kUnavailable});
   COVERAGE_MARK(pull_parked);

@@ -16,6 +16,7 @@ void Agent::Impl::on_client(ClientKey client, std::uint64_t request, client::Put
   const ObjectId id = id_or_fresh(m.id);
   if (const Code code = put_refused(id); code != Code::kOk)
     return fail(client, request, code, "object " + id.to_string());
+  if (find(id) == nullptr && too_many_objects(client, request, 1)) return;
   Copy* copy = add_put_copy(id, payload_bytes_, std::move(m.meta), Alignment::kCacheLine);
   if (copy == nullptr) return reply(client, request, client::UseCreate{});
   if (!begin_request(client, request, {PendingRequest::Kind::kPut, id, 0})) {
@@ -40,6 +41,7 @@ void Agent::Impl::on_client(ClientKey client, std::uint64_t request, client::Cre
   const ObjectId id = id_or_fresh(m.id);
   if (const Code code = put_refused(id); code != Code::kOk)
     return fail(client, request, code, "object " + id.to_string());
+  if (find(id) == nullptr && too_many_objects(client, request, 1)) return;
   if (!table_.allocator().fits(m.size)) return fail(client, request, Code::kStoreFull, room_numbers(m.size));
   if (!begin_request(client, request, {PendingRequest::Kind::kRoom, id, 0})) return;
   if (room_queue_.empty() && create_now(client, request, id, m.size, m.meta)) return;

@@ -29,6 +29,15 @@ bool Agent::Impl::begin_request(ClientKey client, std::uint64_t request, Pending
   return false;
 }
 
+// True: the request has failed, because this node would have to remember more ids than it may.
+bool Agent::Impl::too_many_objects(ClientKey client, std::uint64_t request, std::size_t more) {
+  if (records_.size() + more <= limits_.max_objects) return false;
+  fail(client, request, Code::kStoreFull,
+       "this node knows " + std::to_string(records_.size()) + " objects; at most " +
+           std::to_string(limits_.max_objects) + " are allowed");
+  return true;
+}
+
 void Agent::Impl::end_request(ClientKey client, std::uint64_t request) {
   if (const auto it = clients_.find(client); it != clients_.end()) it->second.requests.erase(request);
 }
@@ -128,13 +137,15 @@ void Agent::Impl::on(const event::ClientGone& e) {
 // --- waiting for objects to be ready -------------------------------------------------------------------------------------
 
 void Agent::Impl::on_client(ClientKey client, std::uint64_t request, client::Wait& m) {
+  if (std::ranges::any_of(m.ids, &ObjectId::is_nil))
+    return fail(client, request, Code::kInvalidArgument, "the nil id names no object");
+  if (too_many_objects(client, request, m.ids.size())) return;
   if (!begin_request(client, request, {PendingRequest::Kind::kWait, {}, 0})) return;
   const RequestKey key{client, request};
   WaitState& wait = waits_[key];
   const std::set<ObjectId> ids(m.ids.begin(), m.ids.end());
   wait.count = std::min<std::size_t>(m.count, ids.size());
   for (const ObjectId& id : ids) {
-    if (id.is_nil()) continue;
     Record& r = record(id);
     const Copy* copy = current_copy(r);
     if (copy != nullptr && copy->state == CopyState::kComplete) {

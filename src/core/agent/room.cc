@@ -163,7 +163,7 @@ void Agent::Impl::on(NodeRef from, const Pin& m) {
 
 void Agent::Impl::on(NodeRef from, const Drop& m) {
   if (m.reason == DropReason::kDeleted) {
-    tombstones_.add(m.id, m.version, now_ + limits_.tombstone_life);
+    tombstones_.add(m.id, m.version, now_ + limits_.tombstone_life, home(m.id).id);
     send(from, Withdraw{m.id, m.version});
   }
   Record* r = find(m.id);

@@ -44,15 +44,16 @@ void BroadcastPlan::stop_counting(Holder& child) {
 }
 
 // Takes `child` off its parent.
-void BroadcastPlan::unlink(Holder& child) {
+void BroadcastPlan::unlink(NodeId node, Holder& child) {
   stop_counting(child);
+  if (const auto parent = holders_.find(child.parent); parent != holders_.end()) parent->second.below.erase(node);
   child.parent = NodeId{};
 }
 
 void BroadcastPlan::add_root(NodeId node) {
   Holder& holder = holders_[node];
   unlist(node, holder);
-  unlink(holder);
+  unlink(node, holder);
   holder.root = true;
   holder.suspect = false;
   holder.finish = Time{};  // before everybody who still waits
@@ -62,19 +63,19 @@ void BroadcastPlan::add_root(NodeId node) {
 void BroadcastPlan::remove(NodeId node) {
   const auto it = holders_.find(node);
   if (it == holders_.end()) return;
-  const bool had_children = it->second.children > 0;
   unlist(node, it->second);
-  unlink(it->second);
+  unlink(node, it->second);
+  const std::set<NodeId> orphans = std::move(it->second.below);
   holders_.erase(it);
-  if (!had_children) return;
-  // Children keep their place in the order (they may go on from where they are) but nobody is sent to them until they are
+  // They keep their place in the order (they may go on from where they are) but nobody is sent to them until they are
   // attached again.
-  for (auto& [id, holder] : holders_)
-    if (holder.parent == node) {
-      unlist(id, holder);
-      holder.parent = NodeId{};
-      holder.counted = false;
-    }
+  for (NodeId orphan : orphans) {
+    Holder& holder = holders_.at(orphan);
+    unlist(orphan, holder);
+    holder.parent = NodeId{};
+    holder.counted = false;
+    list(orphan, holder);
+  }
 }
 
 void BroadcastPlan::complain(const std::vector<NodeId>& avoid) {
@@ -93,10 +94,11 @@ std::optional<NodeId> BroadcastPlan::choose(Time now, const Receiver& receiver) 
   complain(receiver.avoid);
   Holder& self = holders_[receiver.node];
   unlist(receiver.node, self);
-  unlink(self);
+  unlink(receiver.node, self);
+  self.suspect = false;  // it asks, so it lives
   // With bytes or children already, only those who are ahead in the plan can help; without, anybody but itself.
   const bool keeps_place =
-      self.finish > Time{} && (receiver.have_bytes > 0 || receiver.has_children || self.children > 0);
+      self.finish > Time{} && (receiver.have_bytes > 0 || receiver.has_children || !self.below.empty());
   const Time own_finish = keeps_place ? self.finish : Time::never();
   const std::uint64_t missing = bytes_ - std::min(bytes_, receiver.have_bytes);
 
@@ -115,7 +117,7 @@ std::optional<NodeId> BroadcastPlan::choose(Time now, const Receiver& receiver) 
   }
   if (!best) {
     list(receiver.node, self);
-    if (!self.root && self.children == 0 && receiver.have_bytes == 0) holders_.erase(receiver.node);
+    if (!self.root && self.below.empty() && receiver.have_bytes == 0) holders_.erase(receiver.node);
     return best;
   }
   self.root = false;
@@ -127,6 +129,7 @@ std::optional<NodeId> BroadcastPlan::choose(Time now, const Receiver& receiver) 
   Holder& parent = holders_.at(*best);
   unlist(*best, parent);
   ++parent.children;
+  parent.below.insert(receiver.node);
   list(*best, parent);
   return best;
 }

@@ -59,9 +59,10 @@ class BroadcastPlan {
  private:
   struct Holder {
     bool root = false;
-    bool suspect = false;  // somebody could not get bytes from it; it is the last resort until it finishes
-    Time finish;           // as forecast when it was first attached: later than its parent's, always
-    std::uint32_t children = 0;
+    bool suspect = false;        // somebody could not get bytes from it; it is the last resort until it finishes
+    Time finish;                 // as forecast when it was first attached: later than its parent's, always
+    std::uint32_t children = 0;  // those that it serves, as far as we know
+    std::set<NodeId> below;      // all whose parent it is
     NodeId parent;
     bool counted = false;    // among its parent's children
     std::uint64_t rate = 0;  // measured as a sender; 0 = not yet
@@ -72,7 +73,7 @@ class BroadcastPlan {
   bool offered(const Holder& holder) const { return holder.root || !holder.parent.is_nil(); }
   void list(NodeId node, Holder& holder);
   void unlist(NodeId node, const Holder& holder);
-  void unlink(Holder& child);
+  void unlink(NodeId node, Holder& child);
   void stop_counting(Holder& child);
   void complain(const std::vector<NodeId>& avoid);
 

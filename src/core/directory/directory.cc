@@ -14,6 +14,13 @@ constexpr std::size_t kMaxParked = 100'000;
 // Lost entries are remembered in this number: they answer "lost" instead of waiting.
 constexpr std::size_t kMaxLost = 100'000;
 
+// Requests of one kind replace each other. A fetch and a notification are two kinds.
+std::size_t kind_of(const Message& message) {
+  const auto* want = std::get_if<Want>(&message);
+  const bool notify = want != nullptr && want->mode == WantMode::kNotify;
+  return 2 * message.index() + (notify ? 1 : 0);
+}
+
 }  // namespace
 
 Directory::Directory(NodeRef self, const Limits& limits, Host& host, VersionMemory& tombstones,
@@ -93,7 +100,7 @@ void Directory::node_died(Time now, NodeRef node, Output& out) {
 
 bool Directory::park_unless_settled(Time now, NodeRef from, const ObjectId& id, const Message& message, Output& out) {
   if (recovery_.settled(id)) return false;
-  if (parked_.size() < kMaxParked) parked_[{from.id, id, message.index()}] = {from, message};
+  if (parked_.size() < kMaxParked) parked_[{from.id, id, kind_of(message)}] = {from, message};
   recovery_.demand(now, true);
   tick(now, out);
   // With nobody to ask, the round ended at once and the request has been replayed.
@@ -103,10 +110,11 @@ bool Directory::park_unless_settled(Time now, NodeRef from, const ObjectId& id, 
 void Directory::tick(Time now, Output& out) {
   tombstones_.expire(now);
   while (!lost_.empty() && (lost_.front().first <= now || lost_.size() > kMaxLost)) {
-    const ObjectId id = lost_.front().second;
+    const auto [when, id] = lost_.front();
     lost_.pop_front();
     const auto it = entries_.find(id);
-    if (it == entries_.end() || !it->second.lost) continue;
+    // It may have been put again and lost again: then this is not its time.
+    if (it == entries_.end() || !it->second.lost || it->second.lost_until > when) continue;
     forget_version(it->second);
     erase_if_empty(id);
   }
@@ -259,7 +267,8 @@ void Directory::declare_lost(Time now, const ObjectId& id, Entry& entry, Output&
   entry.lost = true;
   entry.plan.reset();
   entry.slices = 0;
-  lost_.emplace_back(now + limits_.tombstone_life, id);
+  entry.lost_until = now + limits_.tombstone_life;
+  lost_.emplace_back(entry.lost_until, id);
   out.log.push_back("object " + id.to_string() + " is lost: every complete copy was on nodes that died");
   for (auto it = entry.waiters.begin(); it != entry.waiters.end();) {
     const Waiter& waiter = it->second;
@@ -353,6 +362,7 @@ void Directory::on_want(Time now, NodeRef from, const Want& want, Output& out) {
   }
   entry.waiters[{from.id, want.mode}] = {from, want};
   by_node_[from.id].insert(want.id);
+  if (from == self_) return out.sends.push_back({from, Waiting{want.request, want.id, entry.lost ? 0 : entry.version}});
   untold_.push_back({now + limits_.waiting_after, want.id, {from.id, want.mode}, want.request});
 }
 
@@ -369,7 +379,9 @@ void Directory::tell_waiters(Time now, Output& out) {
 }
 
 void Directory::on_unwant(NodeRef from, const Unwant& unwant) {
-  parked_.erase({from.id, unwant.id, Message(Want{}).index()});
+  Want want;
+  want.mode = unwant.mode;
+  parked_.erase({from.id, unwant.id, kind_of(want)});
   const auto it = entries_.find(unwant.id);
   if (it == entries_.end()) return;
   it->second.waiters.erase({from.id, unwant.mode});
@@ -407,11 +419,8 @@ bool Directory::serve_one(Time now, const ObjectId& id, Entry& entry, const Wait
 }
 
 bool Directory::assign(Time now, const ObjectId& id, Entry& entry, const Waiter& waiter, Output& out) {
-  if (entry.slices == 0) {
-    const bool cut = entry.committed && limits_.slice_bytes > 0 && entry.size > limits_.slice_bytes;
-    const std::uint64_t wanted = cut ? (entry.size + limits_.slice_bytes - 1) / limits_.slice_bytes : 1;
-    entry.slices = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(wanted, 1, limits_.max_slices));
-  }
+  // What is still being written grows from its front, in one slice.
+  if (entry.slices == 0) entry.slices = entry.committed ? host_.slices_for(entry.size) : 1;
   if (!entry.plan) {
     entry.plan = host_.make_planner(entry.size, entry.slices);
     for (const auto& [node, holder] : entry.holders)
@@ -420,7 +429,9 @@ bool Directory::assign(Time now, const ObjectId& id, Entry& entry, const Waiter&
   Want request = waiter.want;
   if (request.have_version != entry.version) request.slices.clear();
   const std::vector<NodeId> parents = entry.plan->choose(now, waiter.ref.id, request);
-  if (std::ranges::all_of(parents, &NodeId::is_nil)) return false;
+  // Who gets other slices already keeps its place in the plan, and asks again for the rest.
+  const bool part = !request.slices.empty() && request.slices.size() < entry.slices;
+  if (!(part && entry.holders.contains(waiter.ref.id)) && std::ranges::all_of(parents, &NodeId::is_nil)) return false;
   Assign answer{waiter.want.request, id, entry.version, entry.size, entry.meta, entry.committed, entry.slices, {}};
   for (NodeId parent : parents) answer.parents.push_back(parent.is_nil() ? NodeRef{} : entry.holders.at(parent).ref);
   hold(id, entry, waiter.ref, CopyState::kGrowing, false, waiter.want.request);

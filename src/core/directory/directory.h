@@ -49,6 +49,8 @@ class Directory {
     virtual ~Host() = default;
     // This node has all bytes, and they are few enough to travel with an answer.
     virtual bool can_inline(const ObjectId& id, Version version) const = 0;
+    // How many slices an object of this size is cut into when it is sent to others.
+    virtual std::uint32_t slices_for(std::uint64_t size) const = 0;
     virtual std::unique_ptr<ParentPlanner> make_planner(std::uint64_t size, std::uint32_t slices) = 0;
   };
 
@@ -105,13 +107,14 @@ class Directory {
     Want want;
   };
   struct Entry {
-    Version version = 0;  // 0 = nobody has put it
+    Version version = 0;     // 0 = nobody has put it
     bool described = false;  // size and meta are known, not only that there is such a version
     std::uint64_t size = 0;
     std::string meta;
     std::uint32_t slices = 0;  // fixed by the first assignment; 0 = not yet
     bool committed = false;
     bool lost = false;
+    Time lost_until;
     std::map<NodeId, Holder> holders;
     std::map<std::pair<NodeId, WantMode>, Waiter> waiters;
     std::unique_ptr<ParentPlanner> plan;  // once somebody pulls

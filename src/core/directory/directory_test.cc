@@ -10,6 +10,7 @@ namespace {
 constexpr NodeRef kHome{NodeId{1}, 0};
 constexpr NodeRef kA{NodeId{2}, 0};
 constexpr NodeRef kB{NodeId{3}, 0};
+constexpr NodeRef kC{NodeId{4}, 0};
 const ObjectId kId{kHome.id.value, 7};  // minted at the home: settled from the start
 
 // Sends everybody to the first root.
@@ -31,6 +32,7 @@ class DirectoryTest : public testing::Test, private Directory::Host {
   DirectoryTest() { directory_.set_view(now_, {kHome, kA, kB}, out_); }
 
   bool can_inline(const ObjectId&, Version) const override { return inline_; }
+  std::uint32_t slices_for(std::uint64_t) const override { return 1; }
   std::unique_ptr<ParentPlanner> make_planner(std::uint64_t, std::uint32_t) override {
     return std::make_unique<FirstRoot>();
   }
@@ -58,7 +60,8 @@ class DirectoryTest : public testing::Test, private Directory::Host {
   void tell(NodeRef from, Version version, CopyState state, ObjectId id = kId) {
     out_ = {};
     Announce a;
-    a.facts.push_back({id, version, 1000, "", state, state == CopyState::kComplete, false, 1});
+    a.facts.push_back(
+        {id, version, 1000, "", state, state == CopyState::kComplete || state == CopyState::kKnows, false, 1});
     directory_.on_announce(now_, from, a, out_);
   }
   // Not at once: what is wanted may be put in a moment.
@@ -232,6 +235,53 @@ TEST_F(DirectoryTest, ADeleteEndsWhenTheLastHolderDies) {
   EXPECT_FALSE(sent_to<DeleteReply>(kB));
   live({kHome, kB});
   EXPECT_TRUE(sent_to<DeleteReply>(kB));
+}
+
+// Somebody who only knows that there was such a version.
+TEST_F(DirectoryTest, WhatIsOnlyKnownIsLost) {
+  tell(kA, 10, CopyState::kKnows);
+  want(kB);
+  EXPECT_EQ(sent_to<WantFailed>(kB)->code, Code::kLost);
+  put(kB, 12);
+  EXPECT_EQ(sent_to<PutReply>(kB)->code, Code::kOk);
+}
+
+TEST_F(DirectoryTest, WhatTheHomeItselfKnowsIsLost) {
+  known_.add(kId, 10, now_ + Duration::s(10), kHome.id);
+  want(kB);
+  EXPECT_EQ(sent_to<WantFailed>(kB)->code, Code::kLost);
+}
+
+TEST_F(DirectoryTest, BytesAreBelievedBeforeHearsayInAnyOrder) {
+  tell(kA, 10, CopyState::kKnows);
+  tell(kB, 12, CopyState::kComplete);
+  EXPECT_FALSE(sent_to<Drop>(kB));
+  EXPECT_EQ(directory_.summary().front().version, 12u);
+  tell(kA, 10, CopyState::kKnows);
+  EXPECT_EQ(directory_.summary().front().version, 12u);
+  want(kC);
+  EXPECT_EQ(sent_to<Assign>(kC)->size, 1000u);
+}
+
+TEST_F(DirectoryTest, TheSameVersionIsDescribedByWhoHasIt) {
+  tell(kA, 10, CopyState::kKnows);
+  tell(kB, 10, CopyState::kComplete);
+  want(kC);
+  EXPECT_EQ(sent_to<Assign>(kC)->size, 1000u);
+}
+
+TEST_F(DirectoryTest, ATombstoneWinsOverHearsayOfAnOlderVersionInAnyOrder) {
+  for (const bool stone_first : {true, false}) {
+    const ObjectId id{kHome.id.value, stone_first ? 100u : 101u};
+    Announce buried;
+    buried.tombstones.push_back({id, 12, 100});
+    if (stone_first) directory_.on_announce(now_, kB, buried, out_);
+    tell(kA, 10, CopyState::kKnows, id);
+    if (!stone_first) directory_.on_announce(now_, kB, buried, out_);
+    want(kC, false, WantMode::kFetch, id);
+    ASSERT_TRUE(sent_to<WantFailed>(kC));
+    EXPECT_EQ(sent_to<WantFailed>(kC)->code, Code::kDeleted);
+  }
 }
 
 TEST_F(DirectoryTest, NothingIsKeptForADeadWaiter) {

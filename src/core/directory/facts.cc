@@ -17,6 +17,12 @@ void Directory::on_announce(Time now, NodeRef from, const Announce& announce, Ou
     // What it still wants, it asks again.
     std::erase_if(parked_, [&](const auto& item) { return item.second.from == from; });
   }
+  // First: a receiver that has finished has no parent in the plan any more.
+  if (announce.rate_kib != 0 && announce.facts.size() == 1) {
+    const auto it = entries_.find(announce.facts.front().id);
+    if (it != entries_.end() && it->second.plan)
+      it->second.plan->measured(from.id, std::uint64_t{announce.rate_kib} * 1024);
+  }
   const auto unconfirmed = unconfirmed_.find(from.id);
   for (const Tombstone& stone : announce.tombstones) take_tombstone(now, stone, out);
   for (const Fact& fact : announce.facts) {
@@ -25,11 +31,6 @@ void Directory::on_announce(Time now, NodeRef from, const Announce& announce, Ou
   }
   if (announce.full_end && unconfirmed != unconfirmed_.end())
     withdraw_unconfirmed(now, from, announce.open_requests, out);
-  if (announce.rate_kib != 0 && announce.facts.size() == 1) {
-    const auto it = entries_.find(announce.facts.front().id);
-    if (it != entries_.end() && it->second.plan)
-      it->second.plan->measured(from.id, std::uint64_t{announce.rate_kib} * 1024);
-  }
 }
 
 // What a node holds by our books and not by its own: our news of it were lost.
@@ -50,7 +51,8 @@ void Directory::withdraw_unconfirmed(Time now, NodeRef from, std::uint64_t open_
 void Directory::take_tombstone(Time now, const Tombstone& stone, Output& out) {
   const Time until = now + std::min(Duration::s(stone.seconds_left), limits_.tombstone_life);
   const auto it = entries_.find(stone.id);
-  if (it == entries_.end() || it->second.version == 0 || it->second.version == stone.version)
+  // What is only known by hearsay may be an older version of what was deleted.
+  if (it == entries_.end() || it->second.holders.empty() || it->second.version == stone.version)
     bury(stone.id, stone.version, until, out);
 }
 
@@ -123,7 +125,7 @@ bool Directory::take_version(const ObjectId& id, Entry& entry, NodeRef from, con
 }
 
 void Directory::on_withdraw(Time now, NodeRef from, const Withdraw& withdraw, Output& out) {
-  const auto parked = parked_.find({from.id, withdraw.id, Message(PutRequest{}).index()});
+  const auto parked = parked_.find({from.id, withdraw.id, 2 * Message(PutRequest{}).index()});
   if (parked != parked_.end() && std::get<PutRequest>(parked->second.message).version == withdraw.version) {
     COVERAGE_MARK(parked_put_withdrawn);
     parked_.erase(parked);
@@ -194,7 +196,7 @@ void Directory::dropped(const ObjectId& id, NodeRef holder, Output& out) {
 }
 
 void Directory::bury(const ObjectId& id, Version version, Time until, Output& out) {
-  tombstones_.add(id, version, until);
+  tombstones_.add(id, version, until, self_.id);
   const auto it = entries_.find(id);
   if (it == entries_.end()) return;
   Entry& entry = it->second;

@@ -1,15 +1,19 @@
 // Versions of objects that a node has no bytes of and yet must not forget: kept for a while, in bounded number.
 //
 // Tombstones are the ones that were deleted, so that a holder who was away does not bring back what is gone. The others are
-// known to have existed, so that "lost" can be told from "nobody has put it".
+// known to have existed, so that "lost" can be told from "nobody has put it". Both are told to the ids' homes, so they are
+// kept by home.
 #pragma once
 
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <set>
+#include <vector>
 
 #include "base/node_id.h"
 #include "base/time.h"
+#include "core/directory/homes.h"
 #include "hoplite/object_id.h"
 
 namespace hoplite {
@@ -19,16 +23,24 @@ class VersionMemory {
   struct Item {
     Version version = 0;
     Time until;
+    NodeId home;
   };
 
   explicit VersionMemory(std::size_t max) : max_(max) {}
 
   // Keeps the later expiry if there is one already.
-  void add(const ObjectId& id, Version version, Time until) {
-    const auto [it, fresh] = items_.try_emplace(id, Item{version, until});
-    if (!fresh && it->second.until < until) it->second = {version, until};
-    if (fresh || it->second.until == until) order_.push_back({until, id});
-    while (items_.size() > max_) drop_oldest();
+  void add(const ObjectId& id, Version version, Time until, NodeId home) {
+    const auto [it, fresh] = items_.try_emplace(id, Item{version, until, home});
+    if (fresh) {
+      by_home_[home].insert(id);
+    } else if (it->second.until < until) {
+      it->second.version = version;
+      it->second.until = until;
+    } else {
+      return;
+    }
+    order_.push_back({until, id});
+    while (items_.size() > max_ || order_.size() > 2 * max_) drop_oldest();
   }
 
   bool contains(const ObjectId& id) const { return items_.contains(id); }
@@ -37,15 +49,31 @@ class VersionMemory {
     const auto it = items_.find(id);
     return it == items_.end() ? 0 : it->second.version;
   }
+  const Item& at(const ObjectId& id) const { return items_.at(id); }
+  std::set<ObjectId> of_home(NodeId home) const {
+    const auto it = by_home_.find(home);
+    return it == by_home_.end() ? std::set<ObjectId>{} : it->second;
+  }
+  std::size_t size() const { return items_.size(); }
 
   void expire(Time now) {
     while (!order_.empty() && order_.front().until <= now) drop_oldest();
   }
 
-  const std::map<ObjectId, Item>& all() const { return items_; }
-  void clear() {
-    items_.clear();
-    order_.clear();
+  // The live members are `alive` now; of them, `joined` were not before. `died` were.
+  void set_view(const std::vector<NodeRef>& alive, const std::vector<NodeId>& joined, const std::vector<NodeId>& died) {
+    std::vector<ObjectId> moved;
+    for (NodeId node : died)
+      for (const ObjectId& id : of_home(node)) moved.push_back(id);
+    for (const auto& [home, ids] : by_home_)
+      for (const ObjectId& id : ids)
+        if (wins_any(id, joined, home)) moved.push_back(id);
+    for (const ObjectId& id : moved) {
+      Item& item = items_.at(id);
+      forget_home(id, item.home);
+      item.home = home_of(id, alive).id;
+      by_home_[item.home].insert(id);
+    }
   }
 
  private:
@@ -54,17 +82,33 @@ class VersionMemory {
     ObjectId id;
   };
 
+  static bool wins_any(const ObjectId& id, const std::vector<NodeId>& joined, NodeId home) {
+    for (NodeId node : joined)
+      if (home_score(id, node) > home_score(id, home)) return true;
+    return false;
+  }
+
+  void forget_home(const ObjectId& id, NodeId home) {
+    const auto it = by_home_.find(home);
+    if (it == by_home_.end()) return;
+    it->second.erase(id);
+    if (it->second.empty()) by_home_.erase(it);
+  }
+
   // An expiry that was superseded is passed over.
   void drop_oldest() {
     if (order_.empty()) return;
     const Expiry oldest = order_.front();
     order_.pop_front();
     const auto it = items_.find(oldest.id);
-    if (it != items_.end() && it->second.until <= oldest.until) items_.erase(it);
+    if (it == items_.end() || it->second.until > oldest.until) return;
+    forget_home(oldest.id, it->second.home);
+    items_.erase(it);
   }
 
   std::size_t max_;
   std::map<ObjectId, Item> items_;
+  std::map<NodeId, std::set<ObjectId>> by_home_;
   std::deque<Expiry> order_;  // roughly by time: expiries are added with the same life
 };
 

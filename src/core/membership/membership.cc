@@ -137,7 +137,9 @@ bool Membership::merge(Time now, const MemberNews& news, Output& out) {
   }
   Member* known = find(news.ref.id);
   if (known == nullptr) {
-    if (members_.size() >= limits_.max_members) return false;
+    // Whom we never knew need not be mourned; so what all have forgotten stays forgotten.
+    if (news.life == Life::kDead) return false;
+    if (members_.size() >= limits_.max_members && !forget_one_dead()) return false;
     known = &members_[news.ref.id];
     *known = Member{.ref = news.ref,
                     .address = news.address,
@@ -322,6 +324,25 @@ void Membership::knock_on_closed_doors(Output& out) {
   out.dials.emplace_back(*door, Sync{true, all()});
 }
 
+// The dead whose address somebody else has long taken over: nobody will ask for them any more.
+void Membership::forget_superseded(Time now) {
+  std::set<Address> taken;
+  for (NodeId id : alive_) taken.insert(members_.at(id).address);
+  std::erase_if(members_, [&](const auto& item) {
+    const Member& member = item.second;
+    return member.life == Life::kDead && member.heard + limits_.tombstone_life <= now && taken.contains(member.address);
+  });
+}
+
+// Makes room for somebody alive. False: all are.
+bool Membership::forget_one_dead() {
+  const auto oldest = std::ranges::min_element(
+      members_, {}, [](const auto& item) { return std::pair(item.second.life != Life::kDead, item.second.heard); });
+  if (oldest == members_.end() || oldest->second.life != Life::kDead) return false;
+  members_.erase(oldest);
+  return true;
+}
+
 void Membership::tick(Time now, Output& out) {
   const std::set<NodeId> probing = probing_;
   for (NodeId id : probing) {
@@ -343,6 +364,7 @@ void Membership::tick(Time now, Output& out) {
   }
   if (next_sync_ <= now) {
     next_sync_ = now + limits_.sync_every;
+    forget_superseded(now);
     if (const NodeRef to = random_member(NodeId{}); !to.id.is_nil()) send(to.id, Sync{true, all()}, out);
   }
   if (next_knock_ <= now) {

@@ -116,6 +116,8 @@ class Membership {
   void send(NodeId to, Message message, Output& out);
   std::vector<MemberNews> hot_news();
   MemberNews self_news() const { return {self_, address_, Life::kAlive}; }
+  void forget_superseded(Time now);
+  bool forget_one_dead();
   Member* find(NodeId node);
   void remember_alive(NodeId node, bool alive);
 

@@ -52,6 +52,7 @@ struct Copy {
   std::uint64_t written = 0;       // by that client, from the front
   std::vector<SliceFetch> slices;  // while it grows by pulling
   Time fetch_started;
+  bool complete_at_start = false;    // it was committed when the fetch began
   std::list<CopyKey>::iterator lru;  // valid if listed
   bool listed = false;
 

@@ -101,13 +101,16 @@ void PullConnection::break_off() {
 
 void PullConnection::tick(Time now) {
   for (auto& [transfer, pull] : pulls_) {
-    if (pull.silent || now - pull.heard_at < context_.limits.stall_after) continue;
+    // While frames of other streams take their time on a slow link, this one's parent is not silent.
+    const Time heard = pull.accepted ? std::max(pull.heard_at, heard_at_) : pull.heard_at;
+    if (pull.silent || now - heard < context_.limits.stall_after) continue;
     pull.silent = true;
     context_.host.emit(bulk_event::PullSilent{transfer});
   }
 }
 
 void PullConnection::forgive_silence(Duration lost) {
+  heard_at_ = heard_at_ + lost;
   for (auto& [transfer, pull] : pulls_) pull.heard_at = pull.heard_at + lost;
 }
 
@@ -175,6 +178,7 @@ bool PullConnection::receive_some() {
     break_off();
     return false;
   }
+  heard_at_ = context_.loop.now();
   const auto got = static_cast<std::uint64_t>(result);
   const std::uint64_t payload = std::min(got, payload_wanted);
   if (payload > 0) take_payload(payload);

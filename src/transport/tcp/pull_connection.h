@@ -68,6 +68,7 @@ class PullConnection {
   std::unique_ptr<ConnectionCount> counted_;
   bool broken_ = false;
   Time idle_since_;
+  Time heard_at_;  // anything, of any stream
   std::unordered_map<TransferId, Pull> pulls_;
   std::shared_ptr<RateMeter> meter_;
 

@@ -70,8 +70,8 @@ Address from_socket_address(const SocketAddress& from) {
 void set_option(int fd, int level, int name, int value) { setsockopt(fd, level, name, &value, sizeof value); }
 
 // Connections live long. BBR, where it is the system's choice, holds each of them back for 200 ms every 10 s to measure the
-// path, which costs a relay and all below it a tenth of a second. To be set before a connection begins (what is accepted
-// inherits it): the pacing that comes with BBR stays. Where it is not available, the system's choice stays.
+// path, which costs a relay and all below it a tenth of a second. Set before a connection begins (what is accepted
+// inherits it); set later, BBR's pacing would stay. Where it is not available, the system's choice stays.
 UniqueFd open_socket(const SocketAddress& address) {
   static constexpr std::string_view kCongestionControl = "cubic";
   UniqueFd fd(socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
