@@ -153,11 +153,11 @@ Interrupts::Interrupts() {
   interrupt_asked = false;
   struct sigaction action{};
   action.sa_handler = on_signal;
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) ::sigaction(signal, &action, nullptr);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGCHLD}) ::sigaction(signal, &action, nullptr);
 }
 
 Interrupts::~Interrupts() {
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) ::signal(signal, SIG_DFL);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGCHLD}) ::signal(signal, SIG_DFL);
   ::close(wake_pipe_read);
   ::close(wake_pipe_write);
   wake_pipe_write = -1;

@@ -10,6 +10,7 @@
 #include "base/random.h"
 #include "broadcast.h"
 #include "common/local_cluster.h"
+#include "common/standard_streams.h"
 #include "common/terminal.h"
 #include "picture.h"
 
@@ -168,6 +169,7 @@ Result<void> run(const DemoOptions& options) {
 }  // namespace hoplite
 
 int main(int argc, char** argv) {
+  hoplite::open_missing_standard_streams();
   CLI::App app{"One object to every node of a local cluster: the naive way, by Hoplite, and by Hoplite with a death.",
                "hoplite-demo"};
   hoplite::DemoOptions options;
@@ -176,7 +178,11 @@ int main(int argc, char** argv) {
   app.add_option("--nodes", options.nodes, "how many daemons [8]")->check(CLI::Range(3, 32));
   app.add_option("--size", size, "of the object [64MiB]");
   app.add_option("--rate", rate, "what each daemon may send [200mbit]");
-  CLI11_PARSE(app, argc, argv);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
   const auto parsed_size = hoplite::parse_size(size);
   const auto parsed_rate = hoplite::parse_rate(rate);
   if (!parsed_size || !parsed_rate || *parsed_rate == 0 || *parsed_size < hoplite::kMiB) {

@@ -61,6 +61,14 @@ std::string name_of(const ObjectStatus& object) {
   return object.metadata.substr(kNamePrefix.size());
 }
 
+CLI::Validator names_an_object() {
+  return {[](const std::string& text) -> std::string {
+            if (text.empty()) return "an object has a name or an id";
+            return ObjectId::from_text(text).is_nil() ? "the nil id names no object" : "";
+          },
+          ""};
+}
+
 std::string metadata_for(const std::string& typed_id) {
   if (typed_id.empty() || ObjectId::parse(typed_id)) return "";
   return std::string(kNamePrefix) + typed_id;

@@ -45,6 +45,9 @@ Result<Client> connect(const Common& common);
 // Adds an option for a time such as 5s; not given: no limit.
 void add_timeout(CLI::App& app, Timeout& timeout, const std::string& help);
 
+// For options that take a name or an id: neither empty nor the nil id.
+CLI::Validator names_an_object();
+
 // The name under which an object was put with --id, or "".
 std::string name_of(const ObjectStatus& object);
 std::string metadata_for(const std::string& typed_id);

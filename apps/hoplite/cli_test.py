@@ -117,6 +117,55 @@ class WithDaemon(CliTest):
         self.assertEqual(list(self.folder.glob("*.part*")), [])
         self.err("get", "never", "-o", self.folder / "no such folder" / "x")
 
+    def test_an_interrupted_get_leaves_no_file(self):
+        target = self.folder / "result"
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            getter = subprocess.Popen([BIN / "hoplite", "get", "never", "-o", target], env=self.environment,
+                                      stderr=subprocess.PIPE)  # fmt: skip
+            wait_until(lambda: list(self.folder.glob("result*")), "the file that is being written")
+            getter.send_signal(number)
+            _, error = getter.communicate(timeout=PATIENCE_S)
+            self.assertEqual(getter.returncode, 1)
+            self.assertIn(b"interrupted", error)
+            self.assertEqual(list(self.folder.glob("result*")), [])
+
+    def test_endless_input_is_refused(self):
+        self.assertIn("larger than the store of 64 MiB", self.err("put", "/dev/zero", "--timeout", "2s"))
+
+    def test_missing_standard_streams(self):
+        self.out("put", "-", "--id", "there", stdin=b"bytes")
+        for command in ("get there", "status"):
+            closed = subprocess.run(["bash", "-c", f'"$0" {command} >&-', BIN / "hoplite"], env=self.environment,
+                                    capture_output=True, timeout=PATIENCE_S)  # fmt: skip
+            self.assertEqual(closed.returncode, 1, command)
+            self.assertIn(b"cannot write to standard output", closed.stderr)
+        closed = subprocess.run(["bash", "-c", '"$0" put - <&-', BIN / "hoplite"], env=self.environment,
+                                capture_output=True, timeout=PATIENCE_S)  # fmt: skip
+        self.assertIn(b"cannot read -", closed.stderr)
+
+    def test_ids_that_name_nothing(self):
+        for arguments in (("put", "/dev/null", "--id", ""), ("put", "/dev/null", "--id", "0" * 32), ("get", ""),
+                          ("rm", "0" * 32), ("wait", "")):  # fmt: skip
+            self.run_cli(*arguments, code=2)
+
+    def test_the_same_id_twice(self):
+        self.out("put", "-", "--id", "once", stdin=b"x")
+        self.assertEqual(self.out("wait", "once", "once", "--timeout", "5s").splitlines(), ["once", "once"])
+        self.err("wait", "once", "once", "--count", "2", code=2)
+
+    def test_another_users_folder_is_not_used(self):
+        if os.geteuid() != 0:
+            self.skipTest("needs root, to make a folder of another user")
+        folder = self.folder / "theirs"
+        folder.mkdir(mode=0o777)
+        victim = self.folder / "victim"
+        victim.write_text("")
+        os.symlink(victim, folder / "hoplite.sock.log")
+        os.chown(folder, 65534, 65534)
+        error = self.err("start", "--listen", "127.0.0.1:0", "--socket", folder / "hoplite.sock")
+        self.assertIn("belongs to another user", error)
+        self.assertEqual(victim.read_text(), "")
+
     def test_facts(self):
         status = self.json("status")
         self.assertEqual(status["pid"], self.daemon["pid"])

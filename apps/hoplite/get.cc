@@ -86,10 +86,12 @@ Result<std::uint64_t> get_to_file(Client& client, const GetArguments& arguments,
   if (!output) return output.error();
   auto follower = client.follow(id, options);
   if (!follower) return follower.error();
+  const Interrupts interrupts;  // so that no half of a file stays behind
   ProgressLine progress("get");
   std::uint64_t size = 0;
   std::uint64_t bytes = 0;
   while (true) {
+    if (interrupts.asked()) return Error{Code::kCancelled, "interrupted"};
     progress.update(bytes, size);
     const auto step = follower->next(kRedraw);
     if (!step && step.code() == Code::kTimedOut && !follower->ended()) continue;  // only this step's time is over
@@ -144,7 +146,7 @@ void add_get(Cli& cli) {
   auto arguments = std::make_shared<GetArguments>();
   CLI::App& app = cli.subcommand("get", "wait for an object, and write its bytes to a file or to standard output",
                                  [&cli, arguments] { return run_get(cli.common, *arguments); });
-  app.add_option("id", arguments->id, "a name or an id")->required()->type_name("ID");
+  app.add_option("id", arguments->id, "a name or an id")->required()->type_name("ID")->check(names_an_object());
   app.add_option("-o,--output", arguments->output, "write to this file [standard output]")->type_name("FILE");
   app.add_flag("--wait-if-lost", arguments->wait_if_lost,
                "go on waiting when every copy was lost: somebody may put it again");

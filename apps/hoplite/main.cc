@@ -1,9 +1,13 @@
 // hoplite: the command line. Each subcommand lives in a file of its own; this only wires them.
 #include <signal.h>
 
+#include <cstdio>
+
 #include "cli.h"
+#include "common/standard_streams.h"
 
 int main(int argc, char** argv) {
+  hoplite::open_missing_standard_streams();
   // Writing to a pipe whose reader has gone is an error to report, not a death.
   ::signal(SIGPIPE, SIG_IGN);
   CLI::App app{
@@ -36,5 +40,7 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? hoplite::kExitOk : hoplite::kExitUsage;
   }
-  return cli.chosen ? cli.chosen() : hoplite::kExitUsage;
+  const int code = cli.chosen ? cli.chosen() : hoplite::kExitUsage;
+  const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+  return written || code != hoplite::kExitOk ? code : hoplite::fail("cannot write to standard output");
 }

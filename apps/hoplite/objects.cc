@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <set>
 
 #include "base/bytes.h"
 #include "base/unique_fd.h"
@@ -64,8 +65,14 @@ Result<ObjectId> put_file(Client& client, int fd, std::uint64_t size, const PutA
 
 // Input of unknown size has to be read to its end before there can be an object.
 Result<ObjectId> put_stream(Client& client, int fd, const PutArguments& arguments, const PutOptions& options) {
+  const auto store = client.status();
+  if (!store) return store.error();
   std::vector<std::byte> bytes;
   while (true) {
+    if (bytes.size() > store->capacity_bytes)
+      return Error{Code::kStoreFull, arguments.file + " is larger than the store of " +
+                                         format_size(store->capacity_bytes) + ": " + format_size(bytes.size()) +
+                                         " were read, and it goes on"};
     const std::size_t before = bytes.size();
     bytes.resize(before + std::max(kReadStep, before));
     const auto read = read_some(fd, ByteSpan(bytes).subspan(before), arguments.file);
@@ -113,7 +120,12 @@ int run_wait(const Common& common, const WaitArguments& arguments) {
   if (!client) return fail(client.error());
   std::vector<ObjectId> ids;
   for (const std::string& text : arguments.ids) ids.push_back(ObjectId::from_text(text));
-  const std::size_t count = arguments.count == 0 ? ids.size() : arguments.count;
+  const std::size_t distinct = std::set<ObjectId>(ids.begin(), ids.end()).size();
+  if (arguments.count > distinct) {
+    fail("--count " + std::to_string(arguments.count) + " of " + std::to_string(distinct) + " objects");
+    return kExitUsage;
+  }
+  const std::size_t count = arguments.count == 0 ? distinct : arguments.count;
   const auto ready = client->wait(ids, count, arguments.timeout);
   if (!ready) return fail(ready.error());
   JsonList list;
@@ -166,13 +178,14 @@ void add_objects(Cli& cli) {
       ->required()
       ->type_name("FILE|-");
   put_app.add_option("--id", put_arguments->id, "under this name, or this id of 32 hexadecimal digits")
-      ->type_name("NAME");
+      ->type_name("NAME")
+      ->check(names_an_object());
   add_timeout(put_app, put_arguments->timeout, "how long to wait for room, as 5s [no limit]");
 
   auto wait_arguments = std::make_shared<WaitArguments>();
   CLI::App& wait_app = cli.subcommand("wait", "wait until objects exist, and print those that do",
                                       [&cli, wait_arguments] { return run_wait(cli.common, *wait_arguments); });
-  wait_app.add_option("ids", wait_arguments->ids, "names or ids")->required()->type_name("ID");
+  wait_app.add_option("ids", wait_arguments->ids, "names or ids")->required()->type_name("ID")->check(names_an_object());
   wait_app.add_option("--count", wait_arguments->count, "how many of them are enough [all]")->type_name("N");
   add_timeout(wait_app, wait_arguments->timeout, "how long to wait, as 5s [no limit]");
 
@@ -180,7 +193,7 @@ void add_objects(Cli& cli) {
   auto timeout = std::make_shared<Timeout>();
   CLI::App& remove_app = cli.subcommand("rm", "delete objects everywhere",
                                         [&cli, ids, timeout] { return run_remove(cli.common, *ids, *timeout); });
-  remove_app.add_option("ids", *ids, "names or ids")->required()->type_name("ID");
+  remove_app.add_option("ids", *ids, "names or ids")->required()->type_name("ID")->check(names_an_object());
   add_timeout(remove_app, *timeout, "how long to wait for the answer, as 5s [no limit]");
 }
 

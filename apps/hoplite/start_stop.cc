@@ -2,7 +2,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -11,7 +10,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <memory>
 
 #include "base/paths.h"
@@ -40,15 +38,13 @@ Result<void> complete(DaemonOptions& options) {
     options.socket = from_environment("HOPLITE_SOCKET");
     with_config.socket = options.socket;
   }
+  options.foreground = with_config.foreground;
   if (options.foreground || !with_config.log_file.empty()) {
     options.log_file = with_config.log_file;
     return {};
   }
   options.log_file = hoplite::socket_path(with_config) + ".log";
-  // The log is opened before the daemon makes the socket's folder.
-  const auto folder = std::filesystem::path(options.log_file).parent_path();
-  if (!folder.empty()) ::mkdir(folder.c_str(), 0700);
-  return {};
+  return make_parent_folder(options.log_file);  // the log is opened before the daemon makes the socket's folder
 }
 
 int start(const Common& common, DaemonOptions& options) {

@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "common/standard_streams.h"
 #include "daemon_options.h"
 #include "node/log.h"
 #include "node/node.h"
@@ -61,6 +62,7 @@ Status run(DaemonOptions& options, ReadyPipe& ready) {
 }  // namespace hoplite
 
 int main(int argc, char** argv) {
+  hoplite::open_missing_standard_streams();
   CLI::App app{"A node of a Hoplite cluster: keeps objects in shared memory and moves them between nodes.", "hoplited"};
   app.set_version_flag("--version", "hoplited " HOPLITE_VERSION);
   hoplite::DaemonOptions options;

@@ -15,6 +15,11 @@ bool is_loopback(const std::string& host) {
   return ::inet_pton(AF_INET6, host.c_str(), &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
 }
 
+bool is_address(const std::string& host) {
+  in6_addr address{};
+  return ::inet_pton(AF_INET, host.c_str(), &address) == 1 || ::inet_pton(AF_INET6, host.c_str(), &address) == 1;
+}
+
 bool is_any(const std::string& host) {
   in_addr v4{};
   if (::inet_pton(AF_INET, host.c_str(), &v4) == 1) return v4.s_addr == INADDR_ANY;
@@ -26,6 +31,9 @@ Status parse_addresses(const DaemonOptions& options, NodeOptions& node) {
   auto listen = Address::parse(options.listen, kDefaultPort);
   if (!listen) return listen.error();
   node.listen = *listen;
+  if (!is_address(node.listen.host))
+    return Error{Code::kInvalidArgument,
+                 "--listen wants an IP address, as 10.0.0.1:7411; \"" + node.listen.host + "\" is none"};
   if (!options.advertise.empty()) {
     auto advertise = Address::parse(options.advertise, node.listen.port);
     if (!advertise) return advertise.error();

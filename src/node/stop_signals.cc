@@ -19,6 +19,7 @@ StopSignals::StopSignals() {
   sigemptyset(&stop);
   sigaddset(&stop, SIGTERM);
   sigaddset(&stop, SIGINT);
+  sigaddset(&stop, SIGHUP);  // the terminal is gone
   CHECK(::pthread_sigmask(SIG_BLOCK, &stop, nullptr) == 0);
   descriptor_ = UniqueFd(::signalfd(-1, &stop, SFD_CLOEXEC | SFD_NONBLOCK));
   CHECK(descriptor_.get() >= 0, errno);

@@ -11,6 +11,8 @@
 #include <cstring>
 #include <optional>
 
+#include "base/paths.h"
+
 namespace hoplite {
 namespace {
 
@@ -32,20 +34,6 @@ Result<sockaddr_un> unix_address(const std::string& path) {
 
 Error already_runs(const std::string& path, const std::string& pid) {
   return Error{Code::kUnavailable, "a daemon already runs at " + path + (pid.empty() ? "" : " (pid " + pid + ")")};
-}
-
-Status make_parent(const std::string& path) {
-  const auto slash = path.rfind('/');
-  if (slash == std::string::npos || slash == 0) return {};
-  const std::string parent = path.substr(0, slash);
-  if (::mkdir(parent.c_str(), 0700) == 0) return {};
-  if (errno != EEXIST) return failed("cannot create the directory " + parent);
-  // In /tmp somebody else may have made it first, to put a socket of theirs in our place.
-  struct stat info{};
-  if (::stat(parent.c_str(), &info) != 0) return failed("cannot look at the directory " + parent);
-  if (info.st_uid != 0 && info.st_uid != ::geteuid())
-    return Error{Code::kNotAuthorised, "the directory " + parent + " belongs to another user"};
-  return {};
 }
 
 std::string pid_in(int lock) {
@@ -113,7 +101,7 @@ Result<UniqueFd> bind_socket(const std::string& path, const sockaddr_un& address
 Result<std::unique_ptr<UnixListener>> UnixListener::open(const std::string& path, mode_t mode) {
   auto address = unix_address(path);
   if (!address) return address.error();
-  if (auto made = make_parent(path); !made) return made.error();
+  if (auto made = make_parent_folder(path); !made) return made.error();
   auto lock = take_lock(path);
   if (!lock) return lock.error();
 

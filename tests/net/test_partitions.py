@@ -53,7 +53,7 @@ class Partitions(unittest.TestCase):
         reason = re.fullmatch(rf"hoplite: (lost|timed out): object {object_id}: (.*)\n", words)
         self.assertIsNotNone(reason, words)
         if reason[1] == "timed out":
-            self.assertIn(reason[2], [f"nobody has put it yet (home {net.members(host)[home].node})" for home in RIGHT])
+            self.assertIn(reason[2], [f"nobody has put it yet, as far as any live node knows (home {net.members(host)[home].node})" for home in RIGHT])
 
     def test_the_home_of_a_name_is_cut_off(self):
         with hosts(4) as net:

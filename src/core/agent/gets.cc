@@ -326,7 +326,7 @@ std::string Agent::Impl::waiting_for(const Record& record) const {
     return format_size(front_bytes(*copy)) + " of " + format_size(copy->extent.size) + " had arrived" +
            (copy->slices.empty() ? "" : " from node " + copy->slices.front().parent.id.to_string());
   if (record.told_lost) return "it is lost, and nobody has put it again (" + home + ")";
-  if (record.told_waiting) return "nobody has put it yet (" + home + ")";
+  if (record.told_waiting) return "nobody has put it yet, as far as any live node knows (" + home + ")";
   return home + " has not answered yet";
 }
 

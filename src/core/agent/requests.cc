@@ -62,7 +62,8 @@ void Agent::Impl::stop_request(ClientKey client, std::uint64_t request, Code cod
   const auto pending_at = state->second.requests.find(request);
   if (pending_at == state->second.requests.end()) return;
   const PendingRequest pending = pending_at->second;
-  const std::string who = "object " + pending.id.to_string();
+  const std::string why = code == Code::kUnavailable ? "the daemon is stopping; " : "";
+  const std::string who = why + "object " + pending.id.to_string();
   switch (pending.kind) {
     case PendingRequest::Kind::kGet: {
       Record& r = records_.at(pending.id);
@@ -92,7 +93,7 @@ void Agent::Impl::stop_request(ClientKey client, std::uint64_t request, Code cod
     }
     case PendingRequest::Kind::kWait: {
       if (code == Code::kTimedOut) return end_wait({client, request});
-      fail(client, request, code, "wait");
+      fail(client, request, code, why + "wait");
       end_wait({client, request});
       break;
     }
