@@ -36,10 +36,10 @@ install: build ## into PREFIX (default /usr/local)
 # --- checking it
 
 # One ctest run, one summary at the end. It goes from fast to slow: unit tests and simulation first, then whole processes,
-# then network namespaces.
+# then network namespaces, then the first three kinds again in sanitized builds.
 # LABEL=unit runs one kind only.
 .PHONY: test
-test: setup-test build ## all tests, fast ones first (LABEL=unit|sim|process|net)
+test: setup-test build ## all tests, fast ones first (LABEL=unit|sim|process|net|sanitize)
 	@tools/run-tests release '$(LABEL)'
 
 .PHONY: asan tsan

@@ -1,5 +1,6 @@
 #include "daemon_options.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <fstream>
@@ -334,6 +335,11 @@ std::vector<std::string> to_arguments(const DaemonOptions& options) {
 Result<void> parse_config(std::string_view text, DaemonOptions& options) {
   if (text.size() > kMaxConfigBytes)
     return Error{Code::kInvalidArgument, "a config is at most " + format_size(kMaxConfigBytes)};
+  // toml++ 3.3 is undefined for some characters beyond ASCII in places where they are wrong.
+  const auto other = std::ranges::find_if(text, [](char c) { return static_cast<unsigned char>(c) >= 0x80; });
+  if (other != text.end())
+    return Error{Code::kInvalidArgument, "line " + std::to_string(1 + std::count(text.begin(), other, '\n')) +
+                                             ": only ASCII is understood here; in strings write \\u00fc for an u with dots"};
   toml::table table;
   try {
     table = toml::parse(text);

@@ -138,6 +138,7 @@ TEST(Config, ErrorsNameTheLineAndTheKey) {
       {"io-threads = 1e99\n", "key \"io-threads\""},
       {"ping-every = nan\n", "key \"ping-every\""},
       {"socket = \"a\\u0000b\"\n", "key \"socket\""},
+      {"memory = 1\nsocket = \"\xc3\xbc\"\n", "line 2: only ASCII"},
   };
   for (const auto& [text, message] : cases) {
     DaemonOptions options;

@@ -26,7 +26,7 @@ struct BulkOptions {
   Duration post_delay;  // an event reaches its agent up to this much later
   Duration dial_timeout = Duration::s(1);
   Duration retransmit = Duration::ms(300);
-  Duration stall_after = Duration::ms(250);
+  Duration stall_after = Duration::ms(500);
   Duration starved_every = Duration::ms(50);
 };
 

@@ -21,7 +21,7 @@ struct Limits {
   Duration want_refresh = Duration::s(3);     // waits are soft state at the home: re-sent this often
   Duration waiting_after = Duration::ms(2);   // a want that is answered sooner is not told that it has to wait
   Duration request_retry = Duration::s(1);    // unanswered put, delete, evict requests are sent again
-  Duration stall_after = Duration::ms(250);   // a parent silent this long is asked around: 5 missed signs of life
+  Duration stall_after = Duration::ms(500);   // a parent silent this long is asked around: 10 missed signs of life
   Duration starved_every = Duration::ms(50);  // a live parent with nothing to send says so this often
   Duration retry_backoff = Duration::ms(20);  // before asking a home again that refused or disagreed
 

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
@@ -115,7 +116,7 @@ class TestNode : public TransportHandler {
     served[id] = copy;
   }
   bool holds(std::uint64_t offset, const std::vector<std::byte>& bytes) const {
-    return std::memcmp(arena.data() + offset, bytes.data(), bytes.size()) == 0;
+    return std::equal(bytes.begin(), bytes.end(), arena.begin() + static_cast<std::ptrdiff_t>(offset));
   }
   bool ended_as(TransferId transfer, PullEnd how) const {
     const auto it = ended.find(transfer);
