@@ -338,8 +338,9 @@ Result<void> parse_config(std::string_view text, DaemonOptions& options) {
   // toml++ 3.3 is undefined for some characters beyond ASCII in places where they are wrong.
   const auto other = std::ranges::find_if(text, [](char c) { return static_cast<unsigned char>(c) >= 0x80; });
   if (other != text.end())
-    return Error{Code::kInvalidArgument, "line " + std::to_string(1 + std::count(text.begin(), other, '\n')) +
-                                             ": only ASCII is understood here; in strings write \\u00fc for an u with dots"};
+    return Error{Code::kInvalidArgument,
+                 "line " + std::to_string(1 + std::count(text.begin(), other, '\n')) +
+                     ": only ASCII is understood here; in strings write \\u00fc for an u with dots"};
   toml::table table;
   try {
     table = toml::parse(text);

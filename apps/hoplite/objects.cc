@@ -185,7 +185,10 @@ void add_objects(Cli& cli) {
   auto wait_arguments = std::make_shared<WaitArguments>();
   CLI::App& wait_app = cli.subcommand("wait", "wait until objects exist, and print those that do",
                                       [&cli, wait_arguments] { return run_wait(cli.common, *wait_arguments); });
-  wait_app.add_option("ids", wait_arguments->ids, "names or ids")->required()->type_name("ID")->check(names_an_object());
+  wait_app.add_option("ids", wait_arguments->ids, "names or ids")
+      ->required()
+      ->type_name("ID")
+      ->check(names_an_object());
   wait_app.add_option("--count", wait_arguments->count, "how many of them are enough [all]")->type_name("N");
   add_timeout(wait_app, wait_arguments->timeout, "how long to wait, as 5s [no limit]");
 
