@@ -81,7 +81,7 @@ RULES = (
         in_comments=True,
     ),
     Rule(
-        r"\b(pypi\.org|pythonhosted\.org|registry\.npmjs|crates\.io|deb\.debian\.org|artifactory|index-url|PIP_INDEX)",
+        r"\b(py[p]i\.org|pythonhoste[d]\.org|registry\.npmj[s]|crates\.i[o]|deb\.debia[n]\.org|artifactory|index-url|PIP_INDEX)",
         "name packages, not hosts: where they come from is the machine's configuration",
         CODE + ("*.md", "*.toml", "*.json"),
         in_comments=True,
