@@ -214,7 +214,7 @@ TEST_F(BulkTest, SilenceIsReportedAndSignsOfLifePreventIt) {
   run(Duration::s(2));
   EXPECT_EQ(said(1), std::vector<std::string>{"accepted"});
   hosts_[0].paused = true;
-  run(Duration::ms(400));
+  run(BulkOptions().stall_after * 2);
   EXPECT_EQ(said(1).back(), "silent");
 }
 
