@@ -106,7 +106,9 @@ void RandomRun::stop_faults() {
   for (NodeIndex node = 0; node < world_.size(); ++node) anybody = anybody || world_.running(node);
   if (!anybody) world_.start(0);
   world_.trace().say(world_.now(), "", "faults have stopped");
-  world_.run_for(plan_.beat);
+  // A verdict may still be on its way from a probe that the faults swallowed.
+  const Limits& limits = plan_.limits;
+  world_.run_for(plan_.beat + limits.ping_timeout + limits.indirect_timeout + plan_.network.dial_timeout);
   if (!run_until_true([this] { return members_converged(world_); }))
     world_.violate("members-converge", "after the faults: " + members_of_all(world_));
 }
@@ -176,11 +178,25 @@ void RandomRun::finish_requests() {
   judge_.settled();
 }
 
+// A node that was left alone waits a while for others before it calls anything lost; until then an id "exists".
+void RandomRun::retry_refused(std::vector<RequestNumber>& puts) {
+  const std::size_t first = puts.size();
+  std::vector<ObjectId> refused;
+  for (std::size_t i = 0; i < first; ++i)
+    if (ledger_.requests[puts[i]].code == Code::kExists) refused.push_back(ledger_.requests[puts[i]].id);
+  if (refused.empty()) return;
+  world_.run_for(Duration::s(4));
+  for (const ObjectId& id : refused)
+    puts.push_back(clients_.create(client_on(some_running_node()), id, 100 + random_.below(200), kNoTimeout));
+  expect_ended(puts, "though there is room");
+}
+
 // What is lost can be put again, and those who chose to wait go on.
 void RandomRun::put_lost_again() {
   const std::set<ObjectId> available = judge_.available();
   std::vector<RequestNumber> waiting, puts;
-  for (RequestNumber number = 1; number < ledger_.requests.size(); ++number) {
+  const auto end = static_cast<RequestNumber>(ledger_.requests.size());  // not the puts that follow
+  for (RequestNumber number = 1; number < end; ++number) {
     const RequestRecord request = ledger_.requests[number];
     if (request.ended) continue;
     const bool deleted = !ledger_.about(request.id).removes.empty();
@@ -193,6 +209,7 @@ void RandomRun::put_lost_again() {
     waiting.push_back(number);
   }
   expect_ended(puts, "though there is room");
+  retry_refused(puts);
   std::vector<RequestNumber> seals;
   for (const RequestNumber put : puts)
     if (const RequestNumber seal = clients_.seal(put, kNoTimeout); seal != 0) seals.push_back(seal);

@@ -43,6 +43,7 @@ class RandomRun {
   void stop_faults();
   void finish_requests();
   void put_lost_again();
+  void retry_refused(std::vector<RequestNumber>& puts);
   void read_everything();
   void compare_directory();
   void delete_everything();
