@@ -127,10 +127,8 @@ void Agent::Impl::update_view(const std::vector<Membership::Change>& changes, bo
   for (const auto& [node, ids] : by_home_) {
     const bool home_changed =
         all || std::ranges::any_of(changes, [&, home = node](const auto& c) { return c.node.id == home; });
-    for (const ObjectId& id : ids) {
-      const auto wins = [&, home = node](NodeId other) { return home_score(id, other) > home_score(id, home); };
-      if (home_changed || std::ranges::any_of(joined, wins)) moved.insert(id);
-    }
+    for (const ObjectId& id : ids)
+      if (home_changed || moves_home(id, node, joined)) moved.insert(id);
   }
   std::map<NodeRef, std::set<ObjectId>> by_new_home;
   for (const ObjectId& id : moved) {

@@ -28,7 +28,7 @@ std::uint32_t DoubleTree::excess(const Holder& holder, std::uint32_t slice) cons
 }
 
 bool DoubleTree::offered(const Holder& holder, std::uint32_t slice) const {
-  return holder.root || holder.places[slice].attached;
+  return holder.root || !holder.places[slice].parent.is_nil();
 }
 
 void DoubleTree::list(NodeId node, const Holder& holder) {
@@ -55,7 +55,6 @@ void DoubleTree::unlink(NodeId node, Place& place, std::uint32_t slice) {
   stop_counting(place, slice);
   if (const auto it = holders_.find(place.parent); it != holders_.end()) it->second.places[slice].below.erase(node);
   place.parent = NodeId{};
-  place.attached = false;
 }
 
 void DoubleTree::add_root(NodeId node) {
@@ -84,7 +83,7 @@ void DoubleTree::remove(NodeId node) {
       Holder& holder = holders_.at(orphan);
       unlist(orphan, holder);
       holder.places[slice].parent = NodeId{};
-      holder.places[slice].attached = holder.places[slice].counted = false;
+      holder.places[slice].counted = false;
       list(orphan, holder);
     }
 }
@@ -150,14 +149,15 @@ std::optional<NodeId> DoubleTree::choose(Time now, const Receiver& receiver) {
     offer = best_offer(receiver, keeps_place ? place.depth : kAnyDepth);
   if (!offer) {
     list(receiver.node, self);
-    const bool idle = std::ranges::none_of(self.places, [](const Place& p) { return p.attached || !p.below.empty(); });
+    const bool idle =
+        std::ranges::none_of(self.places, [](const Place& p) { return !p.parent.is_nil() || !p.below.empty(); });
     if (!leaf && idle) holders_.erase(receiver.node);
     return std::nullopt;
   }
   const auto [excess, depth, node] = *offer;
   if (!keeps_place) place.depth = depth + 1;
   place.parent = node;
-  place.attached = place.counted = true;
+  place.counted = true;
   list(receiver.node, self);
   Holder& parent = holders_.at(node);
   unlist(node, parent);

@@ -53,10 +53,9 @@ class DoubleTree {
   std::size_t size() const { return holders_.size(); }
 
  private:
-  struct Place {  // in one of the trees
-    bool attached = false;
+  struct Place {           // in one of the trees
     bool counted = false;  // among its parent's children
-    NodeId parent;
+    NodeId parent;         // nil: not attached
     std::uint32_t depth = 0;
     std::uint32_t children = 0;  // those that it serves, as far as we know
     std::set<NodeId> below;      // all whose parent it is

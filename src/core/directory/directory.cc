@@ -14,14 +14,13 @@ constexpr std::size_t kMaxParked = 100'000;
 // Lost entries are remembered in this number: they answer "lost" instead of waiting.
 constexpr std::size_t kMaxLost = 100'000;
 
-// Requests of one kind replace each other. A fetch and a notification are two kinds.
-std::size_t kind_of(const Message& message) {
+}  // namespace
+
+std::size_t Directory::kind_of(const Message& message) {
   const auto* want = std::get_if<Want>(&message);
   const bool notify = want != nullptr && want->mode == WantMode::kNotify;
   return 2 * message.index() + (notify ? 1 : 0);
 }
-
-}  // namespace
 
 Directory::Directory(NodeRef self, const Limits& limits, Host& host, VersionMemory& tombstones,
                      const VersionMemory& known)
@@ -49,12 +48,11 @@ void Directory::set_view(Time now, const std::vector<NodeRef>& alive, Output& ou
 
 void Directory::drop_foreign_entries(const std::vector<NodeRef>& joined) {
   if (joined.empty()) return;
+  std::vector<NodeId> joined_ids;
+  for (const NodeRef& node : joined) joined_ids.push_back(node.id);
   std::vector<ObjectId> moved;
-  for (const auto& [id, entry] : entries_) {
-    const std::uint64_t mine = home_score(id, self_.id);
-    if (std::ranges::any_of(joined, [&, key = id](const NodeRef& n) { return home_score(key, n.id) > mine; }))
-      moved.push_back(id);
-  }
+  for (const auto& [id, entry] : entries_)
+    if (moves_home(id, self_.id, joined_ids)) moved.push_back(id);
   for (const ObjectId& id : moved) {
     Entry& entry = entries_.at(id);
     std::vector<NodeId> nodes;
@@ -362,7 +360,7 @@ void Directory::on_want(Time now, NodeRef from, const Want& want, Output& out) {
   }
   entry.waiters[{from.id, want.mode}] = {from, want};
   by_node_[from.id].insert(want.id);
-  if (from == self_) return out.sends.push_back({from, Waiting{want.request, want.id, entry.lost ? 0 : entry.version}});
+  if (from == self_) return tell_to_wait(want.id, entry, {from, want}, out);
   untold_.push_back({now + limits_.waiting_after, want.id, {from.id, want.mode}, want.request});
 }
 
@@ -374,8 +372,12 @@ void Directory::tell_waiters(Time now, Output& out) {
     const Entry& entry = it->second;
     const auto waiter = entry.waiters.find(next.waiter);
     if (waiter == entry.waiters.end() || waiter->second.want.request != next.request) continue;
-    out.sends.push_back({waiter->second.ref, Waiting{next.request, next.id, entry.lost ? 0 : entry.version}});
+    tell_to_wait(next.id, entry, waiter->second, out);
   }
+}
+
+void Directory::tell_to_wait(const ObjectId& id, const Entry& entry, const Waiter& waiter, Output& out) const {
+  out.sends.push_back({waiter.ref, Waiting{waiter.want.request, id, entry.lost ? 0 : entry.version}});
 }
 
 void Directory::on_unwant(NodeRef from, const Unwant& unwant) {

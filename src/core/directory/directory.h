@@ -144,6 +144,9 @@ class Directory {
   void node_died(Time now, NodeRef node, Output& out);
   void drop_foreign_entries(const std::vector<NodeRef>& joined);
   void tell_waiters(Time now, Output& out);
+  void tell_to_wait(const ObjectId& id, const Entry& entry, const Waiter& waiter, Output& out) const;
+  // Parked requests of one kind replace each other. A fetch and a notification are two kinds.
+  static std::size_t kind_of(const Message& message);
   void erase_if_empty(const ObjectId& id);
   void note_interest(const ObjectId& id, const Entry& entry, NodeId node);
   bool has_source(const Entry& entry) const;

@@ -125,7 +125,7 @@ bool Directory::take_version(const ObjectId& id, Entry& entry, NodeRef from, con
 }
 
 void Directory::on_withdraw(Time now, NodeRef from, const Withdraw& withdraw, Output& out) {
-  const auto parked = parked_.find({from.id, withdraw.id, 2 * Message(PutRequest{}).index()});
+  const auto parked = parked_.find({from.id, withdraw.id, kind_of(PutRequest{})});
   if (parked != parked_.end() && std::get<PutRequest>(parked->second.message).version == withdraw.version) {
     COVERAGE_MARK(parked_put_withdrawn);
     parked_.erase(parked);

@@ -5,6 +5,7 @@
 // that the new node wins, and a death only those that the dead node had.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -18,6 +19,12 @@ namespace hoplite {
 inline std::uint64_t home_score(const ObjectId& id, NodeId node) {
   if (!id.is_named() && id.hi == node.value) return ~0ULL;
   return mix64(id.hi ^ mix64(id.lo ^ mix64(node.value))) >> 1;
+}
+
+// Whether one of `joined` takes the id over from its present home.
+inline bool moves_home(const ObjectId& id, NodeId home, const std::vector<NodeId>& joined) {
+  const std::uint64_t score = home_score(id, home);
+  return std::ranges::any_of(joined, [&](NodeId node) { return home_score(id, node) > score; });
 }
 
 // Of the live members, sorted by id and not empty.

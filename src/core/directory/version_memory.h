@@ -67,7 +67,7 @@ class VersionMemory {
       for (const ObjectId& id : of_home(node)) moved.push_back(id);
     for (const auto& [home, ids] : by_home_)
       for (const ObjectId& id : ids)
-        if (wins_any(id, joined, home)) moved.push_back(id);
+        if (moves_home(id, home, joined)) moved.push_back(id);
     for (const ObjectId& id : moved) {
       Item& item = items_.at(id);
       forget_home(id, item.home);
@@ -81,12 +81,6 @@ class VersionMemory {
     Time until;
     ObjectId id;
   };
-
-  static bool wins_any(const ObjectId& id, const std::vector<NodeId>& joined, NodeId home) {
-    for (NodeId node : joined)
-      if (home_score(id, node) > home_score(id, home)) return true;
-    return false;
-  }
 
   void forget_home(const ObjectId& id, NodeId home) {
     const auto it = by_home_.find(home);
