@@ -45,6 +45,7 @@ class Clients final : public WorldObserver {
 
   void on_reply(ClientKey client, std::uint64_t request, const client::Reply& reply) override;
   void on_transfer(const Bulk::Transfer& transfer) override { judge_.transfer_began(transfer); }
+  void on_step(NodeIndex) override { judge_.watch_unpinned(); }
   void on_leave(NodeIndex node) override { judge_.copies_go(node); }
   void on_death(NodeIndex node) override;
   void on_rename(NodeIndex node, NodeRef before) override { judge_.renamed(node, before); }

@@ -219,10 +219,7 @@ void Judge::check_lost(RequestNumber number, const ObjectRecord& record) {
   const std::string prefix = describe(number) + " ended as lost (" + request.message + "), but ";
   if (!sealed && !record.puts.empty()) world_.violate("true-reason", prefix + "it never existed");
   if (!calm_since(relevant) || (confirmed == Time{} && perhaps_withdrawn(record))) return;
-  // A copy may be evicted because the home believes in another one, on a node whose death is not known yet.
-  const bool gone_by_both = last_death_ && *last_death_ > relevant && !available().contains(request.id);
-  if (gone_by_both) ledger_.objects[request.id].bare = world_.now();
-  if (!record.bare && !gone_by_both)
+  if (!record.bare)
     world_.violate("true-reason", prefix + "no death has left it without a complete copy");
   if (record.bare && *record.bare < confirmed)
     world_.violate("true-reason", prefix + "it was put again before the request");
@@ -261,24 +258,43 @@ void Judge::transfer_began(const Bulk::Transfer& began) {
 
 // --- deaths
 
-std::set<ObjectId> Judge::available(NodeIndex except) const {
-  std::set<ObjectId> found;
+// Ids with a complete copy on a running node, and whether one of the copies is the primary.
+std::map<ObjectId, bool> Judge::complete_copies(NodeIndex except) const {
+  std::map<ObjectId, bool> found;
   for (NodeIndex node = 0; node < world_.size(); ++node) {
     if (!world_.running(node) || node == except) continue;
     for (const client::ObjectInfo& info : world_.agent(node).objects())
-      if (info.state == CopyState::kComplete) found.insert(info.id);
+      if (info.state == CopyState::kComplete) found[info.id] |= info.primary;
   }
   return found;
 }
 
+std::set<ObjectId> Judge::available(NodeIndex except) const {
+  std::set<ObjectId> ids;
+  for (const auto& [id, pinned] : complete_copies(except)) ids.insert(id);
+  return ids;
+}
+
 void Judge::copies_go(NodeIndex node) {
-  last_death_ = world_.now();
-  const std::set<ObjectId> left = available(node);
+  const std::map<ObjectId, bool> left = complete_copies(node);
   for (auto& [id, record] : ledger_.objects) {
     const bool sealed = std::any_of(record.puts.begin(), record.puts.end(),
                                     [&](PutNumber put) { return ledger_.puts[put].sealed <= world_.now(); });
-    if (sealed && !left.contains(id)) record.bare = world_.now();
+    if (!sealed) continue;
+    const auto it = left.find(id);
+    if (it == left.end()) record.bare = world_.now();
+    else if (!it->second) unpinned_.insert(id);
   }
+}
+
+void Judge::watch_unpinned() {
+  if (unpinned_.empty()) return;
+  const std::map<ObjectId, bool> left = complete_copies(kNobody);
+  std::erase_if(unpinned_, [&](const ObjectId& id) {
+    const auto it = left.find(id);
+    if (it == left.end()) ledger_.objects[id].bare = world_.now();
+    return it == left.end() || it->second;
+  });
 }
 
 void Judge::renamed(NodeIndex node, NodeRef) {

@@ -5,6 +5,7 @@
 // holds always.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -42,6 +43,7 @@ class Judge {
   void wrong_answer(RequestNumber request, const std::string& what);
   void transfer_began(const Bulk::Transfer& transfer);
   void copies_go(NodeIndex node);  // it has died, or is about to
+  void watch_unpinned();           // after each step
   void renamed(NodeIndex node, NodeRef before);
 
   // --- the truth, for those who expect something
@@ -59,13 +61,15 @@ class Judge {
   void check_lost(RequestNumber number, const ObjectRecord& object);
   void check_times(RequestNumber number);
   bool perhaps_withdrawn(const ObjectRecord& record) const;
+  std::map<ObjectId, bool> complete_copies(NodeIndex except) const;
 
   World& world_;
   Ledger& ledger_;
   JudgeOptions options_;
   int disturbances_ = 0;
   std::optional<Time> last_disturbance_;
-  std::optional<Time> last_death_;  // the end of the last one
+  // A death took the copy that was to be kept. Until the home knows and pins another, the others may be evicted.
+  std::set<ObjectId> unpinned_;
 };
 
 }  // namespace hoplite::sim

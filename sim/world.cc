@@ -220,6 +220,7 @@ void World::step(NodeIndex node, Event event, ByteView payload) {
   effects.clear();
   spare_effects_.push_back(std::move(effects));
   set_timer(node);
+  if (observer_ != nullptr) observer_->on_step(node);
 }
 
 void World::note_renaming(NodeIndex node) {

@@ -54,6 +54,7 @@ class WorldObserver {
   virtual ~WorldObserver() = default;
   virtual void on_reply(ClientKey client, std::uint64_t request, const client::Reply& reply) = 0;
   virtual void on_transfer(const Bulk::Transfer& transfer) = 0;
+  virtual void on_step(NodeIndex) {}                           // after its effects have been carried out
   virtual void on_leave(NodeIndex node) = 0;                   // it says goodbye, and will be gone in a moment
   virtual void on_death(NodeIndex node) = 0;                   // after the process is gone
   virtual void on_rename(NodeIndex node, NodeRef before) = 0;  // it heard that it was given up
