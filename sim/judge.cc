@@ -219,8 +219,7 @@ void Judge::check_lost(RequestNumber number, const ObjectRecord& record) {
   const std::string prefix = describe(number) + " ended as lost (" + request.message + "), but ";
   if (!sealed && !record.puts.empty()) world_.violate("true-reason", prefix + "it never existed");
   if (!calm_since(relevant) || (confirmed == Time{} && perhaps_withdrawn(record))) return;
-  if (!record.bare)
-    world_.violate("true-reason", prefix + "no death has left it without a complete copy");
+  if (!record.bare) world_.violate("true-reason", prefix + "no death has left it without a complete copy");
   if (record.bare && *record.bare < confirmed)
     world_.violate("true-reason", prefix + "it was put again before the request");
 }

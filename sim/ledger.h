@@ -37,7 +37,7 @@ struct RemoveRecord {
 struct ObjectRecord {
   std::vector<PutNumber> puts;
   std::vector<RemoveRecord> removes;
-  std::optional<Time> bare;               // the last time that deaths (and evictions before they were known) left no copy
+  std::optional<Time> bare;  // the last time that deaths (and evictions before they were known) left no copy
   std::map<Version, PutNumber> versions;  // as far as they were seen
 };
 
