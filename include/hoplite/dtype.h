@@ -41,6 +41,8 @@ constexpr ReduceOp last_enumerator(ReduceOp) { return ReduceOp::kMedian; }
 // Bytes of one element; 1 for kBytes.
 std::size_t size_of(DType type);
 bool is_floating(DType type);
+// Everything but plain bytes, and mean and median of integers, which would need fractions.
+bool can_reduce(ReduceOp op, DType type);
 
 // "bytes", "f32", "bf16", ...; "sum", "product", "min", "max", "mean", "median". The parsers know exactly these.
 std::string_view to_string(DType type);

@@ -25,6 +25,7 @@ enum class Code : unsigned char {
   kUnavailable,      // the daemon is gone or not reachable
   kCancelled,        // the caller cancelled it
   kInternal,         // the store failed in a way it should not; please report
+  kTypeMismatch,     // a source of a reduce has another element type, shape or size; the message names it
 };
 
 std::string_view code_name(Code code);

@@ -37,6 +37,11 @@ bool is_floating(DType type) {
   return type == DType::kF32 || type == DType::kF64 || type == DType::kF16 || type == DType::kBF16;
 }
 
+bool can_reduce(ReduceOp op, DType type) {
+  const bool needs_fractions = op == ReduceOp::kMean || op == ReduceOp::kMedian;
+  return type != DType::kBytes && (!needs_fractions || is_floating(type));
+}
+
 std::string_view to_string(DType type) {
   switch (type) {
     case DType::kBytes: return "bytes";

@@ -16,6 +16,7 @@ std::string_view code_name(Code code) {
     case Code::kUnavailable: return "unavailable";
     case Code::kCancelled: return "cancelled";
     case Code::kInternal: return "internal error";
+    case Code::kTypeMismatch: return "type mismatch";
   }
   return "unknown";
 }

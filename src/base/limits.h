@@ -11,11 +11,11 @@ namespace hoplite {
 
 struct Limits {
   // --- objects
-  std::uint64_t inline_bytes = 64 * kKiB;   // travel with the answer: below this a round trip costs more than the bytes
-  std::uint64_t max_meta_bytes = 4 * kKiB;  // dtype, shape, a name: not a place for data
-  std::uint32_t max_objects = 4'000'000;    // local records of one node, with and without a copy
-  std::uint32_t max_tombstones = 100'000;   // oldest go first; 64 B each
-  Duration tombstone_life = Duration::s(600);  // longer than any partition we promise deletes across
+  std::uint64_t inline_bytes = 64 * kKiB;  // travel with the answer: below this a round trip costs more than the bytes
+  std::uint64_t max_meta_bytes = 4 * kKiB + 512;  // dtype, shape, 4 KiB of text: not a place for data
+  std::uint32_t max_objects = 4'000'000;          // local records of one node, with and without a copy
+  std::uint32_t max_tombstones = 100'000;         // oldest go first; 64 B each
+  Duration tombstone_life = Duration::s(600);     // longer than any partition we promise deletes across
 
   // --- waiting
   Duration want_refresh = Duration::s(3);     // waits are soft state at the home: re-sent this often
@@ -45,10 +45,17 @@ struct Limits {
   // --- broadcast
   std::uint64_t slice_bytes = 0;             // cut objects larger than this into slices; 0 = as the cost model says
   std::uint32_t crowd = 64;                  // from so many nodes on, two trees may be better than a chain
-  std::uint32_t max_slices = 16;             // watermarks of one copy
+  std::uint32_t max_slices = 64;             // watermarks of one copy
   std::uint32_t max_children = 16;           // receivers served by one copy at a time
   std::uint64_t default_rate = 125'000'000;  // bytes/s assumed of a link until measured: 1 Gbit/s
   Duration hop_latency = Duration::us(200);  // assumed per relay until measured
+
+  // --- reduce
+  std::uint32_t max_sources = 10'000;     // of one reduce: 160 KiB of ids
+  Duration gather_for = Duration::ms(2);  // sources that arrive within this are planned together
+  std::uint32_t max_reports = 1'000;      // of reduces that have ended, kept for those who ask
+  bool always_whole = false;              // for tests: treat every operator as one that needs whole contributions
+  std::uint32_t reduce_width = 0;         // of reduce trees; 0 = as the cost model says
 
   // --- the wire
   std::uint32_t max_message_bytes = 4 * kMiB;  // one control message with its payload

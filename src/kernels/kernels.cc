@@ -15,11 +15,7 @@ bool is_aligned(const std::byte* pointer, std::size_t unit) {
 
 }  // namespace
 
-bool supports(ReduceOp op, DType type) {
-  if (type == DType::kBytes) return false;
-  const bool needs_fractions = op == ReduceOp::kMean || op == ReduceOp::kMedian;
-  return is_floating(type) || !needs_fractions;
-}
+bool supports(ReduceOp op, DType type) { return can_reduce(op, type); }
 
 void combine(ReduceOp op, DType type, std::byte* out, std::span<const std::byte* const> inputs, std::size_t bytes) {
   const std::size_t size = size_of(type);

@@ -49,7 +49,7 @@ struct FrameHeader {
     std::uint16_t magic = 0;
     std::memcpy(&magic, in, 2);
     if (magic != kMagic || in[2] > static_cast<std::byte>(FrameType::kAbort) ||
-        in[3] > static_cast<std::byte>(Code::kInternal))
+        in[3] > static_cast<std::byte>(last_enumerator(Code{})))
       return false;
     out.type = static_cast<FrameType>(in[2]);
     out.code = static_cast<Code>(in[3]);
@@ -72,10 +72,13 @@ struct PullRequest {
   bool has_children = false;      // then the parent must be strictly ahead of `offset`
   std::uint8_t priority = 1;      // 0 = urgent, 1 = normal, 2 = background
   std::uint32_t deadline_ms = 0;  // how soon the asker needs it; 0 = no deadline
+  bool slot = false;              // the output of a reduce's slot, whose order may still be on its way to the parent
   template <typename A> void fields(A& a) {
-    a(transfer, id, version, slice, slices, offset, has_children, priority, deadline_ms);
+    a(transfer, id, version, slice, slices, offset, has_children, priority, deadline_ms, slot);
   }
 };
+
+constexpr std::uint32_t kAllSlices = ~std::uint32_t{0};
 
 // Slice i of an object of `size` bytes cut into `slices` parts: [begin, end), begins aligned to 64 bytes.
 struct SliceRange {

@@ -15,7 +15,7 @@
 
 namespace hoplite {
 
-constexpr std::uint16_t kClientProtocolVersion = 1;
+constexpr std::uint16_t kClientProtocolVersion = 2;
 constexpr std::int64_t kNoTimeout = -1;
 
 // Identifies one copy on one daemon, for as long as the daemon lives. Never used twice.
@@ -94,8 +94,22 @@ struct GetNodes {
   template <typename A> void fields(A&) {}
 };
 
+struct Reduce {     // reply: Reducing, as soon as the target's home has taken it
+  ReduceSpec spec;  // a nil target: the daemon mints one
+  template <typename A> void fields(A& a) { a(spec); }
+};
+struct AddSources {  // to a reduce for which fewer than its count have arrived. Reply: Reducing
+  ObjectId target;
+  std::vector<ObjectId> sources;
+  template <typename A> void fields(A& a) { a(target, sources); }
+};
+struct GetReduce {  // reply: Reduction
+  ObjectId target;
+  template <typename A> void fields(A& a) { a(target); }
+};
+
 using Request = std::variant<Hello, Put, Create, Advance, Seal, Abort, Get, Cancel, Release, Wait, Remove, GetStatus,
-                             GetObjects, GetNodes>;
+                             GetObjects, GetNodes, Reduce, AddSources, GetReduce>;
 
 // --- replies
 
@@ -219,8 +233,17 @@ struct Nodes {
   template <typename A> void fields(A& a) { a(nodes); }
 };
 
+struct Reducing {
+  ObjectId target;
+  template <typename A> void fields(A& a) { a(target); }
+};
+struct Reduction {
+  ReduceReport report;
+  template <typename A> void fields(A& a) { a(report); }
+};
+
 using Reply = std::variant<Greeting, Welcome, Failed, PutDone, UseCreate, Created, View, Opened, Grown, Reset, WaitDone,
-                           Removed, Status, Objects, Nodes>;
+                           Removed, Status, Objects, Nodes, Reducing, Reduction>;
 
 struct FrameHeader {
   static constexpr std::size_t kSize = 12;

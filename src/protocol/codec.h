@@ -144,6 +144,6 @@ class Reader {
   bool ok_ = true;
 };
 
-constexpr Code last_enumerator(Code) { return Code::kInternal; }
+constexpr Code last_enumerator(Code) { return Code::kTypeMismatch; }
 
 }  // namespace hoplite

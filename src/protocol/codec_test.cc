@@ -92,7 +92,7 @@ TEST(Codec, RefusesABoolThatIsNeitherZeroNorOne) {
 
 TEST(Codec, RefusesAnEnumeratorBeyondTheLast) {
   std::string wire = encoded(example());
-  wire[16] = static_cast<char>(static_cast<int>(Code::kInternal) + 1);
+  wire[16] = static_cast<char>(static_cast<int>(last_enumerator(Code{})) + 1);
   Everything read;
   EXPECT_FALSE(reads(wire, read));
   EXPECT_EQ(read.code, Code::kOk);

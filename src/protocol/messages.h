@@ -15,11 +15,12 @@
 #include "hoplite/error.h"
 #include "hoplite/object_id.h"
 #include "protocol/codec.h"
+#include "protocol/reduce.h"
 
 namespace hoplite {
 
 // Raised with every change that an older node would misread.
-constexpr std::uint16_t kWireVersion = 1;
+constexpr std::uint16_t kWireVersion = 2;
 
 // --- membership ---------------------------------------------------------------------------------------------------------
 
@@ -100,10 +101,13 @@ struct Want {
   ObjectId id;
   WantMode mode = WantMode::kFetch;
   bool wait_if_lost = false;
-  Version have_version = 0;       // a partial copy to go on with, 0 = none
-  std::vector<SliceWant> slices;  // what it lacks a parent for
-  std::vector<NodeId> avoid;      // parents that refused or fell silent
-  template <typename A> void fields(A& a) { a(request, id, mode, wait_if_lost, have_version, slices, avoid); }
+  Version have_version = 0;        // a partial copy to go on with, 0 = none
+  std::vector<SliceWant> slices;   // what it lacks a parent for
+  std::vector<NodeId> avoid;       // parents that refused or fell silent
+  std::uint64_t inline_bytes = 0;  // kNotify: bytes up to this size are welcome instead of Found
+  template <typename A> void fields(A& a) {
+    a(request, id, mode, wait_if_lost, have_version, slices, avoid, inline_bytes);
+  }
 };
 struct Assign {  // "pull it from `parent`"
   std::uint64_t request = 0;
@@ -128,20 +132,24 @@ struct Found {  // answer to WantMode::kNotify: it is committed
   ObjectId id;
   Version version = 0;
   std::uint64_t size = 0;
-  template <typename A> void fields(A& a) { a(request, id, version, size); }
+  std::string meta = {};
+  NodeRef holder = {};  // of a complete copy
+  template <typename A> void fields(A& a) { a(request, id, version, size, meta, holder); }
 };
 struct Waiting {  // nobody can give it to you now; you will be told
   std::uint64_t request = 0;
   ObjectId id;
-  Version version = 0;  // that exists, or is being written; 0 = nobody has put it
-  template <typename A> void fields(A& a) { a(request, id, version); }
+  Version version = 0;    // that exists, or is being written; 0 = nobody has put it
+  bool reducing = false;  // a reduce that is coordinated here will make it
+  template <typename A> void fields(A& a) { a(request, id, version, reducing); }
 };
-struct WantFailed {  // kLost or kDeleted
+struct WantFailed {  // kLost, kDeleted, or why its reduce failed
   std::uint64_t request = 0;
   ObjectId id;
   Version version = 0;
   Code code = Code::kLost;
-  template <typename A> void fields(A& a) { a(request, id, version, code); }
+  std::string text = {};  // empty: the code says it all
+  template <typename A> void fields(A& a) { a(request, id, version, code, text); }
 };
 struct Unwant {
   ObjectId id;
@@ -168,7 +176,8 @@ struct Fact {
   bool committed = false;
   bool primary = false;
   std::uint32_t slices = 1;  // how a growing copy is cut
-  template <typename A> void fields(A& a) { a(id, version, size, meta, state, committed, primary, slices); }
+  std::uint32_t roots = 0;   // kWriting: how many of the slices come into being here, as a reduce's result
+  template <typename A> void fields(A& a) { a(id, version, size, meta, state, committed, primary, slices, roots); }
 };
 struct Tombstone {
   ObjectId id;
@@ -272,10 +281,114 @@ struct Resync {
   template <typename A> void fields(A&) {}
 };
 
+// --- reducing -----------------------------------------------------------------------------------------------------------
+//
+// The target's home coordinates. It orders nodes to fill slots: each combines its own sources and the outputs of others
+// into an output of its own, which the next one pulls (protocol/bulk.h) under the target's id and the slot's version.
+
+struct ReduceRequest {  // answered by ReduceReply
+  std::uint64_t request = 0;
+  ReduceSpec spec;
+  template <typename A> void fields(A& a) { a(request, spec); }
+};
+struct AddSources {  // likewise
+  std::uint64_t request = 0;
+  ObjectId target;
+  std::vector<ObjectId> sources;
+  template <typename A> void fields(A& a) { a(request, target, sources); }
+};
+struct ReduceReply {
+  std::uint64_t request = 0;
+  ObjectId target;
+  Code code = Code::kOk;
+  std::string text;
+  template <typename A> void fields(A& a) { a(request, target, code, text); }
+};
+struct ReduceQuery {  // answered by ReduceAnswer, or ReduceReply{kNotFound}
+  std::uint64_t request = 0;
+  ObjectId target;
+  template <typename A> void fields(A& a) { a(request, target); }
+};
+struct ReduceAnswer {
+  std::uint64_t request = 0;
+  ReduceReport report;
+  template <typename A> void fields(A& a) { a(request, report); }
+};
+
+struct SlotSource {  // a complete copy on the slot's own node
+  ObjectId id;
+  Version version = 0;
+  template <typename A> void fields(A& a) { a(id, version); }
+  auto operator<=>(const SlotSource&) const = default;
+};
+struct SlotInput {  // what is pulled from another node: a slot's output, or a source that needs no slot
+  NodeRef node;
+  ObjectId id;
+  Version version = 0;
+  template <typename A> void fields(A& a) { a(node, id, version); }
+  auto operator<=>(const SlotInput&) const = default;
+};
+enum class SlotRole : std::uint8_t {
+  kPin,    // keep the sources: somebody pulls them as they are
+  kInner,  // combine into an output that is kept until the end
+  kRoot,   // combine into the target itself
+};
+constexpr SlotRole last_enumerator(SlotRole) { return SlotRole::kRoot; }
+
+struct SlotOrder {
+  ObjectId target;
+  std::uint64_t slot = 0;  // the coordinator's number for it
+  Version version = 0;     // of the output. An order with another version replaces the one before.
+  SlotRole role = SlotRole::kInner;
+  ReduceOp op = ReduceOp::kSum;
+  DType type = DType::kF32;
+  std::uint64_t divide_by = 1;
+  std::uint64_t source_size = 0;  // of every source
+  std::uint32_t slice = 0;        // of the sources: what is combined
+  std::uint32_t slices = 1;
+  std::uint64_t target_size = 0;
+  std::string meta;                // of the target
+  std::uint32_t target_slice = 0;  // kRoot: which slice of the target this is
+  std::uint32_t target_slices = 1;
+  std::vector<SlotSource> own;
+  std::vector<SlotInput> inputs;
+  template <typename A> void fields(A& a) {
+    a(target, slot, version, role, op, type, divide_by, source_size, slice, slices, target_size, meta, target_slice,
+      target_slices, own, inputs);
+  }
+};
+enum class SlotState : std::uint8_t {
+  kAccepted,
+  kDone,     // the output is complete
+  kRefused,  // `code` says why: kStoreFull, or kUnavailable and which source or input is not there
+  kEnded,    // as ordered
+};
+constexpr SlotState last_enumerator(SlotState) { return SlotState::kEnded; }
+struct SlotUpdate {  // the node's answer, now and when things change
+  ObjectId target;
+  std::uint64_t slot = 0;
+  Version version = 0;
+  SlotState state = SlotState::kAccepted;
+  Code code = Code::kOk;
+  ObjectId culprit;
+  std::string text;
+  std::uint64_t bytes = 0;  // of the output, so far
+  template <typename A> void fields(A& a) { a(target, slot, version, state, code, culprit, text, bytes); }
+};
+struct SlotEnd {  // the coordinator needs the slot no longer; commit: the root's output is the object
+  ObjectId target;
+  std::uint64_t slot = 0;
+  Version version = 0;
+  bool commit = false;
+  template <typename A> void fields(A& a) { a(target, slot, version, commit); }
+};
+
 // The order is the wire's: append only, and raise kWireVersion.
-using Message = std::variant<Ping, Ack, PingRequest, News, Sync, PutRequest, PutReply, Want, Assign, InlineObject,
-                             Found, Waiting, WantFailed, Unwant, Announce, Withdraw, EvictRequest, EvictReply,
-                             DeleteRequest, DeleteReply, Drop, Pin, RecoverQuery, RecoverReply, NotHome, Relay, Resync>;
+using Message =
+    std::variant<Ping, Ack, PingRequest, News, Sync, PutRequest, PutReply, Want, Assign, InlineObject, Found, Waiting,
+                 WantFailed, Unwant, Announce, Withdraw, EvictRequest, EvictReply, DeleteRequest, DeleteReply, Drop,
+                 Pin, RecoverQuery, RecoverReply, NotHome, Relay, Resync, ReduceRequest, AddSources, ReduceReply,
+                 ReduceQuery, ReduceAnswer, SlotOrder, SlotUpdate, SlotEnd>;
 
 const char* message_name(const Message& message);
 

@@ -1,0 +1,29 @@
+// An object's metadata as it travels: what its bytes mean (element type and shape), and the user's own text.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hoplite/dtype.h"
+
+namespace hoplite {
+
+constexpr std::size_t kMaxDimensions = 32;
+// What type and shape add to the user's text.
+constexpr std::size_t kMaxTypeBytes = 2 + 8 * kMaxDimensions;
+
+struct Metadata {
+  DType type = DType::kBytes;
+  std::vector<std::uint64_t> shape;
+  std::string text;
+  bool operator==(const Metadata&) const = default;
+};
+
+// Empty for a Metadata without type, shape and text.
+std::string encode_metadata(const Metadata& metadata);
+// What encode_metadata has written; anything else is taken for untyped text.
+Metadata decode_metadata(std::string_view bytes);
+
+}  // namespace hoplite
