@@ -29,8 +29,8 @@ struct ClientLimits {
   std::size_t max_clients = 1024;            // processes of one machine, with room; each may cost a descriptor
   std::size_t max_outstanding = 65'536;      // requests of one client without a reply: 100 times what hides any latency
   std::size_t max_output_bytes = 16 * kMiB;  // replies that a client has not read: a stopped process, not a slow one
-  std::size_t max_fields_bytes = 64 * kKiB;  // of a frame besides the bytes of a small object: 4,000 ids of a Wait
-  std::size_t max_handshakes = 128;          // connections that have not answered the greeting; the oldest goes
+  std::size_t max_fields_bytes = 256 * kKiB;  // of a frame besides the bytes of a small object: 10,000 ids of a reduce
+  std::size_t max_handshakes = 128;           // connections that have not answered the greeting; the oldest goes
   Duration handshake_timeout = Duration::s(10);  // to answer it
   std::size_t max_remembered_offenders = 1024;   // so that each process is logged once
 };

@@ -33,9 +33,16 @@ struct EffectRunner::Visitor {
     if (!event_payload.empty()) std::memcpy(bytes(e.extent).data(), event_payload.data(), event_payload.size());
   }
 
-  void operator()(const effect::OpenCopy& e) const { transport.open_copy(e.copy, e.extent, e.slices, e.complete); }
+  void operator()(const effect::OpenCopy& e) const {
+    transport.open_copy(e.copy, {e.extent, e.slices, e.complete, e.size, e.only});
+  }
   void operator()(const effect::GrowCopy& e) const { transport.grow_copy(e.copy, e.bytes); }
-  void operator()(const effect::SealCopy& e) const { transport.seal_copy(e.copy); }
+  void operator()(const effect::SealCopy& e) const { transport.seal_copy(e.copy, e.slice); }
+  void operator()(const effect::Combine& e) const {
+    CombineOrder order{e.out, e.slice, e.op, e.type, e.divide_by, e.final, {}};
+    for (const effect::Combine::Input& input : e.inputs) order.inputs.push_back({input.copy, input.slice, input.begin});
+    transport.combine(order);
+  }
   void operator()(const effect::FollowCopy& e) const { transport.follow_copy(e.copy); }
   void operator()(const effect::CloseCopy& e) const { transport.close_copy(e.copy); }
   void operator()(const effect::StartPull& e) const { transport.start_pull(e.parent, e.address, e.copy, e.pull); }

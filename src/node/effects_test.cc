@@ -30,9 +30,19 @@ class RecordingTransport : public Transport {
     done.push_back("send to " + address.to_string());
   }
   void disconnect(NodeId node) override { done.push_back("disconnect " + node.to_string()); }
-  void open_copy(CopyKey copy, Extent extent, std::uint32_t, bool) override { note("open", copy, extent.size); }
+  void open_copy(CopyKey copy, const CopyLayout& layout) override {
+    note("open", copy, layout.extent.offset, layout.extent.size, layout.slices, layout.complete);
+    if (layout.only != kAllSlices) note("only", layout.only, layout.size);
+  }
   void grow_copy(CopyKey copy, std::uint64_t bytes) override { note("grow", copy, bytes); }
-  void seal_copy(CopyKey copy) override { note("seal", copy); }
+  void seal_copy(CopyKey copy, std::uint32_t slice) override {
+    slice == kAllSlices ? note("seal", copy) : note("seal", copy, slice);
+  }
+  void combine(const CombineOrder& order) override {
+    note("combine", order.out, order.slice, static_cast<int>(order.op), static_cast<int>(order.type), order.divide_by,
+         order.final);
+    for (const CombineOrder::Input& input : order.inputs) note("input", input.copy, input.slice, input.begin);
+  }
   void follow_copy(CopyKey copy) override { note("follow", copy); }
   void close_copy(CopyKey copy) override { note("close", copy); }
   std::uint64_t watermark(CopyKey, std::uint32_t) const override { return 0; }
@@ -99,8 +109,17 @@ TEST_F(EffectRunnerTest, EachIsOneCallInOrder) {
        effect::RefusePull{3, 9, Code::kUnavailable}, effect::StopServe{4}, effect::CloseCopy{1},
        effect::Disconnect{NodeId{1}}, effect::SendToAddress{{"10.0.0.1", 7411}, Sync{}}});
   EXPECT_THAT(transport_.done,
-              ElementsAre("open 1 64", "grow 1 10", "follow 1", "seal 1", "start 1 5", "cancel 5", "accept 3 4",
+              ElementsAre("open 1 0 64 1 0", "grow 1 10", "follow 1", "seal 1", "start 1 5", "cancel 5", "accept 3 4",
                           "refuse 3 9", "stop 4", "close 1", "disconnect 0000000000000001", "send to 10.0.0.1:7411"));
+}
+
+TEST_F(EffectRunnerTest, ACombinationIsPassedOnWhole) {
+  run({effect::OpenCopy{1, {128, 36}, 3, false, 100, 1}, effect::SealCopy{1, 1},
+       effect::Combine{1, 2, ReduceOp::kMean, DType::kF64, 7, true, {{5, 6, 64}, {8, 9, 192}}}});
+  const std::string combine = "combine 1 2 " + std::to_string(static_cast<int>(ReduceOp::kMean)) + " " +
+                              std::to_string(static_cast<int>(DType::kF64)) + " 7 1";
+  EXPECT_THAT(transport_.done,
+              ElementsAre("open 1 128 36 3 0", "only 1 100", "seal 1 1", combine, "input 5 6 64", "input 8 9 192"));
 }
 
 TEST_F(EffectRunnerTest, PayloadsComeFromTheArena) {

@@ -197,6 +197,7 @@ void Node::on_pull_ended(TransferId transfer, PullEnd how, std::uint64_t waterma
 }
 void Node::on_serve_ended(ServeId serve) { step(event::ServeEnded{serve}); }
 void Node::on_copy_closed(CopyKey copy) { step(event::CopyClosed{copy}); }
+void Node::on_combined(CopyKey out, std::uint32_t slice) { step(event::Combined{out, slice}); }
 void Node::on_copy_grown(CopyKey copy) { step(event::CopyGrown{copy}); }
 
 std::uint64_t Node::watermark(CopyKey copy, std::uint32_t slice) const { return transport_->watermark(copy, slice); }

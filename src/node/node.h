@@ -80,6 +80,7 @@ class Node final : private TransportHandler, private ClientHandler, private Prog
   void on_pull_ended(TransferId transfer, PullEnd how, std::uint64_t watermark) override;
   void on_serve_ended(ServeId serve) override;
   void on_copy_closed(CopyKey copy) override;
+  void on_combined(CopyKey out, std::uint32_t slice) override;
   void on_copy_grown(CopyKey copy) override;
 
   void on_client_request(ClientKey client, std::uint64_t request, client::Request message, ByteView payload) override;

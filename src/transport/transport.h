@@ -2,7 +2,8 @@
 //
 // Control messages: `send` to a peer, in order, on a connection that we dial (and dial again when it is gone); arriving
 // ones come from connections that the peer dialled. Bulk bytes: `start_pull` from a parent into a copy, `accept_pull` to
-// serve a child from one; the bytes go straight from arena to socket to arena, moved by I/O threads.
+// serve a child from one; the bytes go straight from arena to socket to arena, moved by I/O threads. The same threads do
+// the arithmetic of `combine`, which makes one copy of several while they grow.
 //
 // Every function is called on the loop thread, and every handler function is called on it, never from inside a call of
 // ours: from `Loop::run_once`. Failure is an ordinary event with a defined next state.
@@ -19,6 +20,7 @@
 #include "base/extent.h"
 #include "base/limits.h"
 #include "base/node_id.h"
+#include "hoplite/dtype.h"
 #include "protocol/bulk.h"
 #include "protocol/client_messages.h"
 #include "protocol/messages.h"
@@ -39,7 +41,34 @@ class TransportHandler {
   virtual void on_pull_ended(TransferId transfer, PullEnd how, std::uint64_t watermark) = 0;
   virtual void on_serve_ended(ServeId serve) = 0;
   virtual void on_copy_closed(CopyKey copy) = 0;
+  virtual void on_combined(CopyKey out, std::uint32_t slice) = 0;
   virtual void on_copy_grown(CopyKey copy) = 0;  // coalesced: at most one under way for each copy
+};
+
+// Where a copy's bytes are, and which bytes of the object they are.
+struct CopyLayout {
+  Extent extent;
+  std::uint32_t slices = 1;
+  bool complete = false;
+  // Of an object of this size the copy has only this slice, and the extent is just that; kAllSlices: all of it.
+  std::uint64_t size = 0;
+  std::uint32_t only = kAllSlices;
+};
+
+// A slice of `out` is to become the combination of the inputs, element by element, as far as all of them are valid.
+struct CombineOrder {
+  struct Input {
+    CopyKey copy = 0;
+    std::uint32_t slice = 0;  // how far it is: this slice's watermark
+    std::uint64_t begin = 0;  // where the bytes begin, from the start of the object
+  };
+  CopyKey out = 0;
+  std::uint32_t slice = 0;
+  ReduceOp op = ReduceOp::kSum;
+  DType type = DType::kF32;
+  std::uint64_t divide_by = 1;
+  bool final = false;  // the slice's serves may end once it is complete; otherwise seal_copy says so
+  std::vector<Input> inputs;
 };
 
 struct PeerRate {
@@ -68,10 +97,14 @@ class Transport {
   virtual void send_to_address(const Address& address, const Message& message) = 0;
   virtual void disconnect(NodeId node) = 0;
 
-  // --- bulk
-  virtual void open_copy(CopyKey copy, Extent extent, std::uint32_t slices, bool complete) = 0;
+  // --- bulk. Offsets are from the start of the object, also in a copy that has only one slice of it.
+  virtual void open_copy(CopyKey copy, const CopyLayout& layout) = 0;
   virtual void grow_copy(CopyKey copy, std::uint64_t bytes) = 0;
-  virtual void seal_copy(CopyKey copy) = 0;
+  // kAllSlices: all bytes are there. Or only those of one slice, whose watermark is at its end.
+  virtual void seal_copy(CopyKey copy, std::uint32_t slice) = 0;
+  // Exactly one on_combined, unless `out` is closed before. Until then, or until `out` is closed, the inputs stay open.
+  // The slice is empty, whole elements long, and nobody else fills it.
+  virtual void combine(const CombineOrder& order) = 0;
   virtual void follow_copy(CopyKey copy) = 0;
   virtual void close_copy(CopyKey copy) = 0;
   virtual std::uint64_t watermark(CopyKey copy, std::uint32_t slice) const = 0;

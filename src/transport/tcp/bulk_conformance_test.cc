@@ -21,7 +21,7 @@ class BulkConformanceTest : public TransportTest {
   // Opens a growing copy and pulls the object into it.
   static void fetch(TestNode& child, const TestNode& parent, CopyKey copy, Extent extent, TransferId transfer,
                     ObjectId id = kId) {
-    child.transport->open_copy(copy, extent, 1, false);
+    child.transport->open_copy(copy, {extent, 1, false});
     pull(child, parent, copy, request(transfer, id));
   }
 };
@@ -61,7 +61,7 @@ TEST_P(BulkConformanceTest, ARelayPassesOnWhatItHasNotFinished) {
   constexpr std::uint64_t kSize = 4 * kMiB;
   const auto bytes = pattern(kSize, 1);
   std::copy(bytes.begin(), bytes.end(), source->arena.begin());
-  source->transport->open_copy(1, {0, kSize}, 1, false);
+  source->transport->open_copy(1, {{0, kSize}, 1, false});
   source->served[kId] = 1;
   fetch(*relay, *source, 1, {0, kSize}, 1);
   relay->served[kId] = 1;
@@ -73,7 +73,7 @@ TEST_P(BulkConformanceTest, ARelayPassesOnWhatItHasNotFinished) {
   source->transport->grow_copy(1, kSize);
   ASSERT_TRUE(runs_until([&] { return child->transport->watermark(1, 0) == kSize; }));
   EXPECT_THAT(relay->ended, IsEmpty()) << "all bytes are there, but nobody said that they are final";
-  source->transport->seal_copy(1);
+  source->transport->seal_copy(1, kAllSlices);
   ASSERT_TRUE(runs_until([&] { return relay->ended_as(1, PullEnd::kComplete); }));
   // The end of a slice is passed on like its bytes; the relay's loop is not asked.
   ASSERT_TRUE(runs_until([&] { return child->ended_as(1, PullEnd::kComplete); }));
@@ -85,7 +85,7 @@ TEST_P(BulkConformanceTest, SmallStepsReachTheChildOneByOne) {
   const auto child = make_node(2);
   const auto bytes = pattern(kMiB, 1);
   std::copy(bytes.begin(), bytes.end(), parent->arena.begin());
-  parent->transport->open_copy(1, {0, kMiB}, 1, false);
+  parent->transport->open_copy(1, {{0, kMiB}, 1, false});
   parent->served[kId] = 1;
   fetch(*child, *parent, 1, {0, kMiB}, 1);
   for (const std::uint64_t step : {1, 2, 100, 1500, 70'000}) {
@@ -112,7 +112,7 @@ TEST_P(BulkConformanceTest, ManyStreamsAtOnceOverSeveralThreads) {
     fetch(*child, *relay, i, {i * kRoom, kSize}, i, id);
   }
   ASSERT_TRUE(runs_until([&] { return relay->ended.size() == kCount; }));
-  for (std::uint64_t i = 1; i <= kCount; ++i) relay->transport->seal_copy(i);
+  for (std::uint64_t i = 1; i <= kCount; ++i) relay->transport->seal_copy(i, kAllSlices);
   ASSERT_TRUE(runs_until([&] { return child->ended.size() == kCount; }));
   for (std::uint64_t i = 1; i <= kCount; ++i) {
     EXPECT_TRUE(child->ended_as(i, PullEnd::kComplete));
@@ -128,7 +128,7 @@ TEST_P(BulkConformanceTest, SlicesArePulledOnTheirOwn) {
   constexpr std::uint32_t kSlices = 3;
   left->offer(kId, 1, 0, pattern(kSize, 1), kSlices);
   right->offer(kId, 1, 0, pattern(kSize, 1), 1);  // a sealed copy has all bytes, however it was cut
-  child->transport->open_copy(1, {64, kSize}, kSlices, false);
+  child->transport->open_copy(1, {{64, kSize}, kSlices, false});
   for (std::uint32_t slice = 0; slice < kSlices; ++slice) {
     PullRequest pull_slice = request(slice + 1, kId, slice_range(kSize, kSlices, slice).begin);
     EXPECT_EQ(child->transport->watermark(1, slice), pull_slice.offset);
@@ -151,7 +151,7 @@ TEST_P(BulkConformanceTest, APullIsResumedFromAnotherParentWhereItStopped) {
   constexpr std::uint64_t kSize = 2 * kMiB;
   const auto bytes = pattern(kSize, 1);
   std::copy(bytes.begin(), bytes.end(), first->arena.begin());
-  first->transport->open_copy(1, {0, kSize}, 1, false);
+  first->transport->open_copy(1, {{0, kSize}, 1, false});
   first->served[kId] = 1;
   fetch(*child, *first, 1, {0, kSize}, 1);
   first->transport->grow_copy(1, 777'777);
@@ -169,7 +169,7 @@ TEST_P(BulkConformanceTest, APullIsResumedFromAnotherParentWhereItStopped) {
 TEST_P(BulkConformanceTest, AParentThatCannotBeReachedOrIsSomebodyElse) {
   const auto child = make_node(2);
   const auto other = make_node(3);
-  child->transport->open_copy(1, {0, 100}, 1, false);
+  child->transport->open_copy(1, {{0, 100}, 1, false});
   child->transport->start_pull({NodeId{9}, 1}, {"127.0.0.1", 1}, 1, request(1, kId));
   ASSERT_TRUE(runs_until([&] { return child->ended_as(1, PullEnd::kConnectionLost); }));
   child->transport->start_pull({NodeId{9}, 1}, other->address(), 1, request(2, kId));
@@ -186,7 +186,7 @@ TEST_P(BulkConformanceTest, RefusedStoppedAndClosedByTheParent) {
   parent->transport->refuse_pull(parent->asked[0].channel, 1, Code::kUnavailable);
   ASSERT_TRUE(runs_until([&] { return child->ended_as(1, PullEnd::kRefused); }));
 
-  parent->transport->open_copy(5, {0, kMiB}, 1, false);
+  parent->transport->open_copy(5, {{0, kMiB}, 1, false});
   parent->served[kId] = 5;
   fetch(*child, *parent, 2, {0, kMiB}, 2);
   ASSERT_TRUE(runs_until([&] { return child->accepted.size() == 1; }));
@@ -207,7 +207,7 @@ TEST_P(BulkConformanceTest, ARefusedRangeDoesNotHurt) {
   const auto parent = make_node(1);
   const auto child = make_node(2);
   parent->offer(kId, 1, 0, pattern(1000, 1));
-  child->transport->open_copy(1, {0, 5000}, 1, false);  // it believes that the object is larger
+  child->transport->open_copy(1, {{0, 5000}, 1, false});  // it believes that the object is larger
   child->transport->grow_copy(1, 3000);
   pull(*child, *parent, 1, request(1, kId, 3000));
   ASSERT_TRUE(runs_until([&] { return child->ended_as(1, PullEnd::kRefused); }));
@@ -237,7 +237,7 @@ TEST_P(BulkConformanceTest, AnExtentIsUsedAgainAfterACancelAndNoLateByteLandsThe
   }
   ASSERT_TRUE(runs_until([&] { return parent->serves_ended.size() == 10; }));
   // The connection is still good.
-  parent->transport->seal_copy(1);
+  parent->transport->seal_copy(1, kAllSlices);
   fetch(*child, *parent, 100, {0, kSize}, 100);
   ASSERT_TRUE(runs_until([&] { return child->ended_as(100, PullEnd::kComplete); }));
   EXPECT_TRUE(child->holds(0, pattern(kSize, 1)));
@@ -276,7 +276,7 @@ TEST_P(BulkConformanceTest, AParkedPullCanBeCancelled) {
   child->transport->cancel_pull(1);
   ASSERT_TRUE(runs_until([&] { return child->ended_as(1, PullEnd::kCancelled); }));
   run_for(Duration::ms(30));
-  parent->transport->open_copy(1, {0, 100}, 1, true);
+  parent->transport->open_copy(1, {{0, 100}, 1, true});
   parent->transport->accept_pull(parent->asked[0].channel, 5, 1, parent->asked[0].pull);
   ASSERT_TRUE(runs_until([&] { return !parent->serves_ended.empty(); }));
   EXPECT_THAT(parent->serves_ended, ElementsAre(5));
@@ -285,7 +285,7 @@ TEST_P(BulkConformanceTest, AParkedPullCanBeCancelled) {
 
 TEST_P(BulkConformanceTest, ClosingAnUnusedCopyIsAnsweredFromTheLoop) {
   const auto node = make_node(1);
-  node->transport->open_copy(1, {0, 100}, 1, false);
+  node->transport->open_copy(1, {{0, 100}, 1, false});
   node->transport->close_copy(1);
   EXPECT_THAT(node->closed, IsEmpty());
   ASSERT_TRUE(runs_until([&] { return !node->closed.empty(); }));
@@ -295,7 +295,7 @@ TEST_P(BulkConformanceTest, ClosingAnUnusedCopyIsAnsweredFromTheLoop) {
 TEST_P(BulkConformanceTest, DisconnectEndsTransfersOnBothSides) {
   const auto parent = make_node(1);
   const auto child = make_node(2);
-  parent->transport->open_copy(1, {0, kMiB}, 1, false);
+  parent->transport->open_copy(1, {{0, kMiB}, 1, false});
   parent->served[kId] = 1;
   fetch(*child, *parent, 1, {0, kMiB}, 1);
   ASSERT_TRUE(runs_until([&] { return child->accepted.size() == 1; }));
@@ -317,7 +317,7 @@ TEST_P(BulkConformanceTest, AStarvedParentIsNotSilentAndAParkedPullIs) {
   options.limits.stall_after = Duration::ms(800);
   const auto parent = make_node(1, options);
   const auto child = make_node(2, options);
-  parent->transport->open_copy(1, {0, kMiB}, 1, false);
+  parent->transport->open_copy(1, {{0, kMiB}, 1, false});
   parent->served[kId] = 1;
   fetch(*child, *parent, 1, {0, kMiB}, 1);                     // accepted, but there is nothing to send
   fetch(*child, *parent, 2, {kMiB, kMiB}, 2, ObjectId{8, 8});  // not accepted
@@ -325,7 +325,7 @@ TEST_P(BulkConformanceTest, AStarvedParentIsNotSilentAndAParkedPullIs) {
   run_for(Duration::ms(1700));
   EXPECT_THAT(child->silent, ElementsAre(2)) << "once for each period of silence";
   // From its acceptance on it is starved as well.
-  parent->transport->open_copy(2, {kMiB, kMiB}, 1, false);
+  parent->transport->open_copy(2, {{kMiB, kMiB}, 1, false});
   parent->transport->accept_pull(parent->asked[1].channel, 50, 2, parent->asked[1].pull);
   ASSERT_TRUE(runs_until([&] { return child->accepted.size() == 2; }));
   run_for(Duration::ms(1000));
@@ -344,14 +344,14 @@ class SharedConnectionTest : public BulkConformanceTest {
     child = make_node(2);
     const auto bytes = pattern(kSize, 1);
     std::copy(bytes.begin(), bytes.end(), parent->arena.begin());
-    parent->transport->open_copy(1, {0, kSize}, 1, false);
+    parent->transport->open_copy(1, {{0, kSize}, 1, false});
     parent->served[kId] = 1;
     for (const PullRequest& one : pulls) {
-      child->transport->open_copy(one.transfer, {(one.transfer - 1) * kSize, kSize}, 1, false);
+      child->transport->open_copy(one.transfer, {{(one.transfer - 1) * kSize, kSize}, 1, false});
       pull(*child, *parent, one.transfer, one);
     }
     ASSERT_TRUE(runs_until([&] { return child->accepted.size() == pulls.size(); }));
-    parent->transport->seal_copy(1);
+    parent->transport->seal_copy(1, kAllSlices);
   }
 
   std::unique_ptr<TestNode> parent;
@@ -391,7 +391,7 @@ TEST_P(BulkConformanceTest, GrowthIsReportedToFollowersAndNotToOthers) {
   const auto parent = make_node(1);
   const auto child = make_node(2);
   parent->offer(kId, 1, 0, pattern(8 * kMiB, 1));
-  child->transport->open_copy(1, {0, 8 * kMiB}, 1, false);
+  child->transport->open_copy(1, {{0, 8 * kMiB}, 1, false});
   child->transport->follow_copy(1);
   pull(*child, *parent, 1, request(1, kId));
   fetch(*child, *parent, 2, {8 * kMiB, 8 * kMiB}, 2);
@@ -399,7 +399,7 @@ TEST_P(BulkConformanceTest, GrowthIsReportedToFollowersAndNotToOthers) {
   EXPECT_FALSE(child->grown.empty());
   EXPECT_THAT(child->grown, testing::Each(1));
 
-  parent->transport->open_copy(9, {16 * kMiB, 100}, 1, false);
+  parent->transport->open_copy(9, {{16 * kMiB, 100}, 1, false});
   parent->transport->follow_copy(9);
   parent->transport->grow_copy(9, 10);
   parent->transport->grow_copy(9, 20);

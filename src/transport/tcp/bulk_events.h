@@ -33,6 +33,11 @@ struct PullEnded {  // the thread does not touch the copy for it any more
 struct ServeEnded {  // likewise
   ServeId serve = 0;
 };
+struct CombineEnded {  // likewise: neither what it made nor its inputs
+  CopyKey out = 0;
+  std::uint32_t slice = 0;
+  bool complete = false;  // else it was stopped
+};
 struct CopyGrown {
   CopyPtr copy;
 };
@@ -45,7 +50,7 @@ struct Refused {  // a peer that is to be told to the operator
 
 using BulkEvent =
     std::variant<bulk_event::PullAsked, bulk_event::PullAccepted, bulk_event::PullSilent, bulk_event::PullEnded,
-                 bulk_event::ServeEnded, bulk_event::CopyGrown, bulk_event::Refused>;
+                 bulk_event::ServeEnded, bulk_event::CombineEnded, bulk_event::CopyGrown, bulk_event::Refused>;
 using BulkEvents = std::vector<BulkEvent>;
 
 }  // namespace hoplite::tcp

@@ -20,7 +20,7 @@ class BulkHost {
   // It is to be destroyed after this batch of the loop.
   virtual void connection_broken() = 0;
   virtual void emit(BulkEvent event) = 0;
-  // A pull has moved a watermark: serve those who follow it.
+  // A pull or a combination has moved a watermark, or made a slice final: go on with what follows the copy.
   virtual void copy_advanced(Copy& copy) = 0;
   virtual void pull_ended(TransferId transfer) = 0;
   virtual void serve_began(ServeConnection& connection, TransferId transfer, ServeId serve, Copy& copy) = 0;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "kernels/kernels.h"
 
 namespace hoplite::tcp {
 
@@ -64,9 +65,18 @@ BulkPlane::OpenCopy& BulkPlane::find(CopyKey copy) {
   return it->second;
 }
 
-void BulkPlane::open_copy(CopyKey copy, Extent extent, std::uint32_t slices, bool complete) {
-  CHECK(extent.end() <= env_.options.arena_bytes && slices > 0, copy, extent.end(), env_.options.arena_bytes, slices);
-  auto shared = std::make_shared<Copy>(copy, env_.options.arena + extent.offset, extent.size, slices, complete);
+void BulkPlane::open_copy(CopyKey copy, const CopyLayout& layout) {
+  const bool whole = layout.only == kAllSlices;
+  const std::uint64_t size = whole ? layout.extent.size : layout.size;
+  CHECK(layout.extent.end() <= env_.options.arena_bytes && layout.slices > 0, copy, layout.extent.end(),
+        env_.options.arena_bytes, layout.slices);
+  if (!whole) {
+    const SliceRange range = slice_range(size, layout.slices, layout.only);
+    CHECK(layout.only < layout.slices && layout.extent.size == range.end - range.begin, copy, layout.only,
+          layout.slices, layout.extent.size);
+  }
+  auto shared = std::make_shared<Copy>(copy, env_.options.arena + layout.extent.offset, size, layout.slices,
+                                       layout.only, layout.complete);
   CHECK(copies_.emplace(copy, OpenCopy{std::move(shared)}).second, "copy keys are used once:", copy);
 }
 
@@ -78,10 +88,18 @@ void BulkPlane::grow_copy(CopyKey copy, std::uint64_t bytes) {
   wake_threads(shared);
 }
 
-void BulkPlane::seal_copy(CopyKey copy) {
+void BulkPlane::seal_copy(CopyKey copy, std::uint32_t slice) {
   Copy& shared = *find(copy).shared;
-  for (std::uint32_t i = 0; i < shared.slices(); ++i) shared.set_watermark(i, shared.range(i).end);
-  shared.seal();
+  if (slice == kAllSlices) {
+    for (auto it = combines_.lower_bound({copy, 0}); it != combines_.end() && it->first.first == copy; ++it)
+      CHECK(shared.watermark(it->first.second) == shared.range(it->first.second).end, "it is being combined:", copy);
+    for (std::uint32_t i = 0; i < shared.slices(); ++i)
+      if (shared.has(i)) shared.set_watermark(i, shared.range(i).end);
+    shared.seal();
+  } else {
+    CHECK(shared.has(slice) && shared.watermark(slice) == shared.range(slice).end, copy, slice);
+    shared.set_final(slice);
+  }
   wake_threads(shared);
 }
 
@@ -94,8 +112,8 @@ void BulkPlane::follow_copy(CopyKey copy) {
 }
 
 void BulkPlane::wake_threads(Copy& copy) {
-  for (std::uint64_t serving = copy.serving_threads(); serving != 0; serving &= serving - 1) {
-    const auto thread = static_cast<std::uint32_t>(std::countr_zero(serving));
+  for (std::uint64_t following = copy.following_threads(); following != 0; following &= following - 1) {
+    const auto thread = static_cast<std::uint32_t>(std::countr_zero(following));
     if (!copy.begin_wake(thread)) continue;
     threads_[thread]->run([shared = copy.shared_from_this()](Worker& worker) { worker.wake(*shared); });
   }
@@ -110,6 +128,7 @@ std::uint64_t BulkPlane::watermark(CopyKey copy, std::uint32_t slice) const {
 
 void BulkPlane::close_copy(CopyKey copy) {
   OpenCopy& open = find(copy);
+  CHECK(open.readers == 0, "an input is closed before its combination has ended:", copy);
   open.closing = true;
   if (open.users == 0) return post([this, copy] { release(copy); });
   for (const auto& [transfer, user] : pulls_) {
@@ -118,6 +137,9 @@ void BulkPlane::close_copy(CopyKey copy) {
   for (const auto& [serve, user] : serves_) {
     if (user.copy == copy) stop_serve(serve, Code::kUnavailable);
   }
+  for (auto it = combines_.lower_bound({copy, 0}); it != combines_.end() && it->first.first == copy; ++it)
+    threads_[it->second.thread]->run(
+        [copy, slice = it->first.second](Worker& worker) { worker.stop_combine(copy, slice); });
 }
 
 void BulkPlane::release(CopyKey copy) {
@@ -132,6 +154,7 @@ void BulkPlane::release(CopyKey copy) {
 void BulkPlane::start_pull(NodeRef parent, const Address& address, CopyKey copy, const PullRequest& pull) {
   OpenCopy& open = find(copy);
   const std::uint32_t thread = least_busy_thread();
+  CHECK(!combines_.contains({copy, pull.slice}), "it is being combined:", copy, pull.slice);
   CHECK(pulls_.emplace(pull.transfer, User{thread, copy}).second, "transfer numbers are used once:", pull.transfer);
   ++open.users;
   ++load_[thread];
@@ -172,6 +195,69 @@ void BulkPlane::stop_serve(ServeId serve, Code code) {
   threads_[it->second.thread]->run([serve, code](Worker& worker) { worker.stop_serve(serve, code); });
 }
 
+// --- combinations
+
+// A microsecond of arithmetic is done sooner than another thread is woken.
+bool BulkPlane::takes_no_time(const Combination::Work& work) {
+  constexpr std::uint64_t kFewBytes = 16 * kKiB;
+  const SliceRange range = work.out->range(work.slice);
+  return (range.end - range.begin) * work.inputs.size() <= kFewBytes && work.op != ReduceOp::kMedian &&
+         std::ranges::all_of(work.inputs, [](const Combination::Input& input) { return input.copy->sealed(); });
+}
+
+void BulkPlane::combine_here(Combination::Work work) {
+  const CopyPtr out = work.out;
+  const std::uint32_t slice = work.slice;
+  const bool final = work.final;
+  Combination combination(std::move(work));
+  combination.step(combination.work().out->size());
+  CHECK(combination.complete());
+  if (final) out->set_final(slice);
+  wake_threads(*out);
+  post([this, key = out->key(), slice] {
+    const auto it = copies_.find(key);
+    if (it != copies_.end() && !it->second.closing) env_.handler.on_combined(key, slice);
+  });
+}
+
+void BulkPlane::combine(const CombineOrder& order) {
+  Combination::Work work = work_of(order);
+  if (takes_no_time(work)) return combine_here(std::move(work));
+  const std::uint32_t thread = least_busy_thread();
+  Combining combining{thread, {}};
+  for (const CombineOrder::Input& input : order.inputs) {
+    OpenCopy& open = find(input.copy);
+    ++open.users;
+    ++open.readers;
+    combining.inputs.push_back(input.copy);
+  }
+  CHECK(combines_.emplace(std::pair{order.out, order.slice}, std::move(combining)).second, order.out, order.slice);
+  ++find(order.out).users;
+  ++load_[thread];
+  threads_[thread]->run([work = std::move(work)](Worker& worker) { worker.start_combine(work); });
+}
+
+// The same with the copies themselves, after a look at whether it can be done.
+Combination::Work BulkPlane::work_of(const CombineOrder& order) {
+  const CopyPtr& out = find(order.out).shared;
+  CHECK(out->has(order.slice) && !out->sealed() && !order.inputs.empty(), order.out, order.slice);
+  const SliceRange range = out->range(order.slice);
+  CHECK(out->watermark(order.slice) == range.begin, "it has bytes already:", order.out, order.slice);
+  CHECK((range.end - range.begin) % size_of(order.type) == 0, range.end - range.begin, to_string(order.type));
+  CHECK(supports(order.op, order.type), to_string(order.op), to_string(order.type));
+  CHECK(order.divide_by == 1 || (order.divide_by > 1 && is_floating(order.type)), order.divide_by);
+  Combination::Work work{out, order.slice, order.op, order.type, order.divide_by, order.final, {}};
+  for (const CombineOrder::Input& input : order.inputs) {
+    const CopyPtr& copy = find(input.copy).shared;
+    CHECK(input.copy != order.out, "a copy is combined into itself:", order.out);
+    CHECK(copy->sealed() || copy->has(input.slice), input.copy, input.slice);
+    const SliceRange there = copy->sealed() ? copy->room() : copy->range(input.slice);
+    CHECK(input.begin >= there.begin && input.begin + (range.end - range.begin) <= there.end, input.copy, input.begin);
+    work.inputs.push_back({copy, input.slice, input.begin});
+  }
+  return work;
+}
+
 // --- what the threads report
 
 void BulkPlane::post(std::function<void()> work) {
@@ -204,6 +290,24 @@ void BulkPlane::handle(const bulk_event::ServeEnded& event) {
   --copies_.at(user.copy).users;
   env_.handler.on_serve_ended(event.serve);
   release(user.copy);
+}
+
+void BulkPlane::handle(const bulk_event::CombineEnded& event) {
+  const auto it = combines_.find({event.out, event.slice});
+  CHECK(it != combines_.end(), event.out, event.slice);
+  const Combining ended = std::move(it->second);
+  combines_.erase(it);
+  --load_[ended.thread];
+  // Before the handler hears of it: then it may close them.
+  for (const CopyKey input : ended.inputs) {
+    OpenCopy& open = copies_.at(input);
+    --open.users;
+    --open.readers;
+  }
+  OpenCopy& out = copies_.at(event.out);
+  --out.users;
+  if (event.complete && !out.closing) env_.handler.on_combined(event.out, event.slice);
+  release(event.out);
 }
 
 void BulkPlane::handle(const bulk_event::CopyGrown& event) {

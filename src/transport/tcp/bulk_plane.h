@@ -1,11 +1,13 @@
-// The loop thread's view of bulk transfers: which copies are open, and which pull or serve runs on which I/O thread.
+// The loop thread's view of bulk transfers: which copies are open, and which pull, serve or combination runs on which I/O
+// thread.
 //
 // Counts the users of each copy, so that it is closed only when no thread touches it. Loop thread only.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <unordered_map>
-#include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "transport/loop.h"
@@ -38,9 +40,10 @@ class BulkPlane {
   void disconnect(NodeId node);
 
   // As documented in Transport.
-  void open_copy(CopyKey copy, Extent extent, std::uint32_t slices, bool complete);
+  void open_copy(CopyKey copy, const CopyLayout& layout);
   void grow_copy(CopyKey copy, std::uint64_t bytes);
-  void seal_copy(CopyKey copy);
+  void seal_copy(CopyKey copy, std::uint32_t slice);
+  void combine(const CombineOrder& order);
   void follow_copy(CopyKey copy);
   void close_copy(CopyKey copy);
   std::uint64_t watermark(CopyKey copy, std::uint32_t slice) const;
@@ -54,17 +57,27 @@ class BulkPlane {
   struct OpenCopy {
     CopyPtr shared;
     bool closing = false;
-    std::uint32_t users = 0;  // pulls and serves that have not ended
+    std::uint32_t users = 0;    // pulls, serves and combinations that have not ended
+    std::uint32_t readers = 0;  // of them, combinations that it is an input of
   };
   struct User {  // a pull or a serve
     std::uint32_t thread = 0;
     CopyKey copy = 0;
   };
 
+  struct Combining {
+    std::uint32_t thread = 0;
+    std::vector<CopyKey> inputs;
+  };
+  using Combines = std::map<std::pair<CopyKey, std::uint32_t>, Combining>;  // by what is made: copy and slice
+
   OpenCopy& find(CopyKey copy);
+  Combination::Work work_of(const CombineOrder& order);
   void wake_threads(Copy& copy);
   std::uint32_t least_busy_thread() const;
   std::uint32_t thread_of(ChannelId channel) const;
+  static bool takes_no_time(const Combination::Work& work);
+  void combine_here(Combination::Work work);
   void release(CopyKey copy);
   void post(std::function<void()> work);
 
@@ -73,6 +86,7 @@ class BulkPlane {
   void handle(const bulk_event::PullSilent& event);
   void handle(const bulk_event::PullEnded& event);
   void handle(const bulk_event::ServeEnded& event);
+  void handle(const bulk_event::CombineEnded& event);
   void handle(const bulk_event::CopyGrown& event);
   void handle(const bulk_event::Refused& event);
 
@@ -80,6 +94,7 @@ class BulkPlane {
   std::unordered_map<CopyKey, OpenCopy> copies_;
   std::unordered_map<TransferId, User> pulls_;
   std::unordered_map<ServeId, User> serves_;
+  Combines combines_;
   std::vector<std::uint32_t> load_;  // users of each thread
   ChannelId channels_ = 0;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

@@ -99,19 +99,24 @@ class TestNode : public TransportHandler {
     closed.push_back(copy);
     order.emplace_back("copy closed");
   }
+  void on_combined(CopyKey out, std::uint32_t slice) override {
+    combined.emplace_back(out, slice);
+    order.emplace_back("combined");
+    if (when_combined) when_combined();
+  }
   void on_copy_grown(CopyKey copy) override { grown.push_back(copy); }
 
   // A complete copy of `bytes` at `offset`, served to whoever asks for `id`.
   void offer(ObjectId id, CopyKey copy, std::uint64_t offset, const std::vector<std::byte>& bytes,
              std::uint32_t slices = 1) {
     std::copy(bytes.begin(), bytes.end(), arena.begin() + static_cast<std::ptrdiff_t>(offset));
-    transport->open_copy(copy, {offset, bytes.size()}, slices, true);
+    transport->open_copy(copy, {{offset, bytes.size()}, slices, true});
     served[id] = copy;
   }
   // The same, but nobody has said that the bytes are final: no pull of it completes.
   void offer_unsealed(ObjectId id, CopyKey copy, const std::vector<std::byte>& bytes) {
     std::copy(bytes.begin(), bytes.end(), arena.begin());
-    transport->open_copy(copy, {0, bytes.size()}, 1, false);
+    transport->open_copy(copy, {{0, bytes.size()}, 1, false});
     transport->grow_copy(copy, bytes.size());
     served[id] = copy;
   }
@@ -133,6 +138,7 @@ class TestNode : public TransportHandler {
   std::map<ObjectId, CopyKey> served;  // accepted at once
   ServeId last_serve = 0;
   std::function<void()> when_message;
+  std::function<void()> when_combined;
 
   std::vector<ReceivedMessage> messages;
   std::vector<std::pair<NodeRef, Loss>> lost;
@@ -143,6 +149,7 @@ class TestNode : public TransportHandler {
   std::vector<TransferId> end_order;
   std::vector<ServeId> serves_ended;
   std::vector<CopyKey> closed;
+  std::vector<std::pair<CopyKey, std::uint32_t>> combined;
   std::vector<CopyKey> grown;
   std::vector<std::string> order;
   std::vector<std::string> log;

@@ -89,7 +89,7 @@ class HostileTest : public TransportTest {
   // A child that pulls 1 MiB from a fake parent, which has heard the request.
   void start_pull(TestNode& child, FakePeer& parent) {
     parent.listen();
-    child.transport->open_copy(1, {0, kMiB}, 1, false);
+    child.transport->open_copy(1, {{0, kMiB}, 1, false});
     child.transport->start_pull(FakePeer::kRef, parent.address(), 1, request(1, kId));
     ASSERT_TRUE(runs_until([&] { return parent.accepted(); }));
     ASSERT_TRUE(runs_until([&] { return parent.introduced(); }));
@@ -374,7 +374,7 @@ TEST_P(HostileTest, ABrokenChildLosesItsConnectionOnly) {
   }
   EXPECT_THAT(parent->asked, IsEmpty());
   const auto child = make_node(2);
-  child->transport->open_copy(1, {0, kMiB}, 1, false);
+  child->transport->open_copy(1, {{0, kMiB}, 1, false});
   pull(*child, *parent, 1, request(1, kId));
   ASSERT_TRUE(runs_until([&] { return child->ended_as(1, PullEnd::kComplete); }));
 }

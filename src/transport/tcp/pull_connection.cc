@@ -53,7 +53,7 @@ void PullConnection::on_dialled(Dial::Outcome outcome) {
 }
 
 void PullConnection::start(const CopyPtr& copy, const PullRequest& request) {
-  CHECK(request.slices == copy->slices() && request.slice < request.slices, request.slice, request.slices);
+  CHECK(request.slices == copy->slices() && copy->has(request.slice), request.slice, request.slices);
   CHECK(request.offset == copy->watermark(request.slice), "a pull begins at the watermark", request.offset);
   Pull pull{copy, request.slice, request.offset, copy->range(request.slice).end};
   pull.heard_at = context_.loop.now();
@@ -102,8 +102,11 @@ void PullConnection::break_off() {
 void PullConnection::tick(Time now) {
   for (auto& [transfer, pull] : pulls_) {
     // While frames of other streams take their time on a slow link, this one's parent is not silent.
+    // Its answer, too, may be queued behind them; but not for ever, as it may also have been parked.
+    const bool busy = now - heard_at_ < context_.limits.stall_after;
     const Time heard = pull.accepted ? std::max(pull.heard_at, heard_at_) : pull.heard_at;
-    if (pull.silent || now - heard < context_.limits.stall_after) continue;
+    const Duration patience = context_.limits.stall_after * (pull.accepted || !busy ? 1 : 4);
+    if (pull.silent || now - heard < patience) continue;
     pull.silent = true;
     context_.host.emit(bulk_event::PullSilent{transfer});
   }
@@ -162,7 +165,7 @@ bool PullConnection::receive_some() {
   std::uint64_t payload_wanted = 0;
   if (payload_left_ > 0) {
     payload_wanted = target_ ? payload_left_ : std::min(payload_left_, kDiscardBytes);
-    parts[count++] = {target_ ? target_->copy->base() + target_->next : discard_sink.data(), payload_wanted};
+    parts[count++] = {target_ ? target_->copy->at(target_->next) : discard_sink.data(), payload_wanted};
   }
   std::uint64_t wanted = payload_wanted;
   if (payload_wanted == payload_left_) {

@@ -138,10 +138,8 @@ void ServeConnection::handle_cancel(TransferId transfer) {
 
 void ServeConnection::accept(ServeId serve, const CopyPtr& copy, const PullRequest& pull) {
   const bool still_wanted = asked_.erase(pull.transfer) > 0;
-  // A sealed copy has every byte, however it was cut when it grew; of a growing one only its own slices can be followed.
   const SliceRange range = slice_range(copy->size(), std::max(pull.slices, 1U), pull.slice);
-  const bool fits = (copy->sealed() || pull.slices == copy->slices()) && pull.slice < pull.slices &&
-                    pull.offset >= range.begin && pull.offset <= range.end;
+  const bool fits = copy->can_serve(pull.slice, pull.slices) && pull.offset >= range.begin && pull.offset <= range.end;
   if (!still_wanted || !fits) {
     if (still_wanted) queue_frame(FrameType::kAbort, pull.transfer, Code::kInvalidArgument);
     context_.host.emit(bulk_event::ServeEnded{serve});
@@ -245,7 +243,7 @@ void ServeConnection::begin_frame() {
   frame_.active = true;
   frame_.transfer = turn->stream;
   frame_.header = header.encode();
-  frame_.payload = serve.copy->base() + serve.next;
+  frame_.payload = serve.copy->at(serve.next);
   frame_.payload_bytes = header.length;
   serve.next += header.length;
   frame_.last_of_slice = serve.next == serve.end;

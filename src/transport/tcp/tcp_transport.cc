@@ -48,11 +48,10 @@ class TcpTransport final : public Transport {
     meters_.forget(node);
   }
 
-  void open_copy(CopyKey copy, Extent extent, std::uint32_t slices, bool complete) override {
-    bulk_.open_copy(copy, extent, slices, complete);
-  }
+  void open_copy(CopyKey copy, const CopyLayout& layout) override { bulk_.open_copy(copy, layout); }
   void grow_copy(CopyKey copy, std::uint64_t bytes) override { bulk_.grow_copy(copy, bytes); }
-  void seal_copy(CopyKey copy) override { bulk_.seal_copy(copy); }
+  void seal_copy(CopyKey copy, std::uint32_t slice) override { bulk_.seal_copy(copy, slice); }
+  void combine(const CombineOrder& order) override { bulk_.combine(order); }
   void follow_copy(CopyKey copy) override { bulk_.follow_copy(copy); }
   void close_copy(CopyKey copy) override { bulk_.close_copy(copy); }
   std::uint64_t watermark(CopyKey copy, std::uint32_t slice) const override { return bulk_.watermark(copy, slice); }

@@ -18,7 +18,10 @@ Duration tick_of(const Limits& limits) {
 }  // namespace
 
 Worker::Worker(Environment environment, Identity identity)
-    : env_(std::move(environment)), identity_(std::move(identity)), tick_every_(tick_of(env_.limits)) {
+    : env_(std::move(environment)),
+      identity_(std::move(identity)),
+      tick_every_(tick_of(env_.limits)),
+      combiner_(env_.loop, env_.index, *this) {
   env_.loop.after_batch([this, alive = std::weak_ptr(alive_)] {
     if (!alive.expired()) after_batch();
   });
@@ -68,9 +71,13 @@ void Worker::stop_serve(ServeId serve, Code code) {
   if (const auto it = serves_.find(serve); it != serves_.end()) it->second.connection->stop(it->second.transfer, code);
 }
 
+void Worker::start_combine(Combination::Work work) { combiner_.start(std::move(work)); }
+
+void Worker::stop_combine(CopyKey out, std::uint32_t slice) { combiner_.stop(out, slice); }
+
 void Worker::wake(Copy& copy) {
   copy.end_wake(env_.index);
-  serve_followers(copy);
+  go_on_with(copy);
 }
 
 void Worker::disconnect(NodeId node) {
@@ -88,26 +95,29 @@ void Worker::rename(Identity identity) {
   identity_ = std::move(identity);
 }
 
-// --- what connections report
+// --- what connections and combinations report
 
 void Worker::copy_advanced(Copy& copy) {
   const std::uint64_t own = std::uint64_t{1} << env_.index;
-  std::uint64_t serving = copy.serving_threads();
-  if (serving & own) serve_followers(copy);
-  for (serving &= ~own; serving != 0; serving &= serving - 1) {
-    const auto thread = static_cast<std::uint32_t>(std::countr_zero(serving));
+  std::uint64_t following = copy.following_threads();
+  if (following & own) go_on_with(copy);
+  for (following &= ~own; following != 0; following &= following - 1) {
+    const auto thread = static_cast<std::uint32_t>(std::countr_zero(following));
     if (copy.begin_wake(thread)) env_.wake_other(thread, copy.shared_from_this());
   }
   if (copy.begin_growth_event()) emit(bulk_event::CopyGrown{copy.shared_from_this()});
 }
 
-// Connections that break on the way are destroyed after the batch, so pointers stay good.
-void Worker::serve_followers(const Copy& copy) {
-  const auto it = followers_.find(copy.key());
-  if (it == followers_.end()) return;
-  following_ = it->second;
-  for (const ServePlace& place : following_) place.connection->refresh(place.transfer);
-  for (const ServePlace& place : following_) place.connection->pump();
+// Serves first: the children need what this node passes on as it is, and do not wait for its arithmetic. Connections that
+// break on the way are destroyed after the batch, so pointers stay good. A combination reports its own progress from inside
+// the last call, when the scratch is free again.
+void Worker::go_on_with(const Copy& copy) {
+  if (const auto it = followers_.find(copy.key()); it != followers_.end()) {
+    following_ = it->second;
+    for (const ServePlace& place : following_) place.connection->refresh(place.transfer);
+    for (const ServePlace& place : following_) place.connection->pump();
+  }
+  combiner_.input_advanced(copy);
 }
 
 void Worker::pull_ended(TransferId transfer) { pulls_.erase(transfer); }
@@ -139,7 +149,7 @@ void Worker::after_batch() {
     replaced_.clear();
   }
   // Spinning without transfers would only take a processor from those who have work.
-  if (env_.busy_poll) env_.loop.set_busy_poll(!pulls_.empty() || !serves_.empty());
+  if (env_.busy_poll) env_.loop.set_busy_poll(!pulls_.empty() || !serves_.empty() || combiner_.busy());
   if (!events_.empty()) env_.deliver(std::exchange(events_, {}));
 }
 

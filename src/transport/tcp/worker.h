@@ -1,4 +1,4 @@
-// All bulk connections of one I/O thread, and what is going on over them. Everything here runs on that thread.
+// All bulk connections and combinations of one I/O thread, and what is going on there. Everything here runs on that thread.
 #pragma once
 
 #include <functional>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "transport/tcp/bulk_host.h"
+#include "transport/tcp/combiner.h"
 #include "transport/tcp/pull_connection.h"
 #include "transport/tcp/serve_connection.h"
 
@@ -36,6 +37,8 @@ class Worker : private BulkHost {
   void accept_pull(ChannelId channel, ServeId serve, const CopyPtr& copy, const PullRequest& pull);
   void refuse_pull(ChannelId channel, TransferId transfer, Code code);
   void stop_serve(ServeId serve, Code code);
+  void start_combine(Combination::Work work);
+  void stop_combine(CopyKey out, std::uint32_t slice);
   // Another thread has moved a watermark of the copy, or sealed it.
   void wake(Copy& copy);
   void disconnect(NodeId node);
@@ -57,7 +60,7 @@ class Worker : private BulkHost {
   void serve_ended(ServeConnection& connection, TransferId transfer, ServeId serve, Copy& copy) override;
 
   BulkContext context();
-  void serve_followers(const Copy& copy);
+  void go_on_with(const Copy& copy);
   void after_batch();
   void set_tick();
   void tick();
@@ -78,7 +81,8 @@ class Worker : private BulkHost {
   std::unordered_map<TransferId, PullConnection*> pulls_;
   std::unordered_map<ServeId, ServePlace> serves_;
   std::unordered_map<CopyKey, std::vector<ServePlace>> followers_;
-  std::vector<ServePlace> following_;  // scratch of serve_followers
+  std::vector<ServePlace> following_;  // scratch of go_on_with
+  Combiner combiner_;
   BulkEvents events_;
 };
 
