@@ -19,7 +19,7 @@ SOURCE, BUILD = (os.path.abspath(p) for p in sys.argv[1:3]) if len(sys.argv) > 2
 
 # The architecture: which modules a module may include. A new module is added here, on purpose.
 LOW = {"base", "protocol"}
-CORE_PARTS = {"core/objects", "core/directory", "core/broadcast", "core/membership"}
+CORE_PARTS = {"core/objects", "core/directory", "core/broadcast", "core/membership", "core/reduce"}
 MAY_INCLUDE = {
     "base": set(),
     "protocol": {"base"},
@@ -29,7 +29,7 @@ MAY_INCLUDE = {
     "shm": {"base"},
     "kernels": {"base"},
     "transport": LOW,
-    "transport/tcp": LOW | {"transport", "auth"},
+    "transport/tcp": LOW | {"transport", "auth", "kernels"},
     "node": LOW | CORE_PARTS | {"core/agent", "transport", "transport/tcp", "auth", "shm", "kernels"},
     "client": LOW | {"shm", "auth"},
 }

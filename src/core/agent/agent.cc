@@ -140,7 +140,7 @@ void Agent::Impl::on_timer(const Timer& timer) {
     case Kind::kNotify:
       if (Record* r = find(timer.id)) {
         r->notify_timer.reset();
-        if (!r->waits.empty()) send_notify(*r);
+        if (r->wants_notice()) send_notify(*r);
       }
       break;
     case Kind::kClaim:
@@ -159,6 +159,12 @@ void Agent::Impl::on_timer(const Timer& timer) {
       room_timer_.reset();
       try_room();
       break;
+    case Kind::kSlot:
+    case Kind::kSlotFeed:
+    case Kind::kSlotRoom:
+    case Kind::kReduction:
+    case Kind::kReduceDeadline:
+    case Kind::kReduceAsk: on_reduce_timer(timer); break;
     case Kind::kRefresh: refresh_next_home(); break;
     case Kind::kResync: {
       const NodeId node{timer.request};
@@ -170,6 +176,26 @@ void Agent::Impl::on_timer(const Timer& timer) {
       break;
     }
   }
+}
+
+void Agent::Impl::on_reduce_timer(const Timer& timer) {
+  using Kind = Timer::Kind;
+  const auto slot = slots_.find({timer.id, timer.request});
+  const auto reduction = reductions_.find(timer.id);
+  if (timer.kind == Kind::kReduceAsk && asks_.contains(timer.request)) return send_ask(timer.request);
+  if (timer.kind == Kind::kReduceDeadline && reduction != reductions_.end())
+    return cancel_reduction(timer.id, Code::kTimedOut, reduction->second.reduction.awaited());
+  if (timer.kind == Kind::kReduction && reduction != reductions_.end()) {
+    Reduction::Output out;
+    return carry_on(timer.id, out);  // it ticks
+  }
+  if (slot == slots_.end()) return;
+  if (timer.kind == Kind::kSlot) return tell_coordinator(slot->first);
+  if (timer.kind == Kind::kSlotFeed) return pull_feed(slot->first, timer.client);
+  if (timer.kind != Kind::kSlotRoom) return;
+  slot->second.room_deadline.reset();
+  if (slot->second.out != 0) return continue_slot(slot->first);
+  refuse_slot(slot->first, Code::kStoreFull, {}, room_numbers(slot_bytes(slot->second.order)));
 }
 
 // --- records -------------------------------------------------------------------------------------------------------------

@@ -102,6 +102,7 @@ void Agent::Impl::apply(Membership::Output& out) {
     emit(effect::Log{"this node was given up by others and comes back as " + self().to_string()});
     introduced_.clear();
     directory_.reset(self());
+    forget_reductions();
   }
   if (out.refuted || !out.changes.empty()) update_view(out.changes, out.refuted);
   for (Membership::Outgoing& send : out.sends)
@@ -122,6 +123,8 @@ void Agent::Impl::update_view(const std::vector<Membership::Change>& changes, bo
     (change.life == Life::kAlive ? joined : died).push_back(change.node.id);
   tombstones_.set_view(alive_, joined, died);
   known_.set_view(alive_, joined, died);
+  for (const Membership::Change& change : changes)
+    if (change.life == Life::kDead) drop_slots_of(change.node);
 
   std::set<ObjectId> moved;
   for (const auto& [node, ids] : by_home_) {
@@ -134,6 +137,10 @@ void Agent::Impl::update_view(const std::vector<Membership::Change>& changes, bo
   for (const ObjectId& id : moved) {
     Record& r = records_.at(id);
     const NodeRef before = r.home;
+    const bool alive = std::ranges::binary_search(alive_, before);
+    if (r.told_reducing && !alive)
+      remember(id, random_.next() | 1, "node " + before.id.to_string() + ", which coordinated its reduce, died");
+    r.told_reducing = false;
     move_home(r, home(id));
     if (r.home != before || all) by_new_home[r.home].insert(id);
   }
@@ -144,6 +151,11 @@ void Agent::Impl::update_view(const std::vector<Membership::Change>& changes, bo
   }
   for (auto& [key, pending] : deletes_)
     if (pending.home != home(pending.id)) send_delete(key);
+  for (auto& [key, ask] : asks_)
+    if (ask.home != home(ask.target)) send_ask(key);
+  for (const Membership::Change& change : changes)
+    if (change.life == Life::kDead) reductions_lose(change.node);
+  give_up_moved_reductions();
 }
 
 void Agent::Impl::move_home(Record& record, NodeRef home) {
@@ -160,7 +172,7 @@ void Agent::Impl::ask_again(Record& record) {
   if (Copy* copy = current_copy(record)) copy->evict_asked = false;
   if (record.put && record.put->request != 0) send_claim(record);
   if (record.fetch == Fetch::kAsking) send_want(record);
-  if (!record.waits.empty()) send_notify(record);
+  if (record.wants_notice()) send_notify(record);
 }
 
 // --- facts ---------------------------------------------------------------------------------------------------------------
@@ -171,9 +183,11 @@ bool Agent::Impl::fact_of(const Record& record, Fact& fact) const {
   if (copy == nullptr) return false;
   // A put that no home has accepted is not a fact yet: the claim itself is repeated.
   if (record.put && !record.put->claimed) return false;
-  fact = {record.id,     copy->version,      copy->extent.size,
-          copy->meta,    copy->state,        copy->committed || copy->state == CopyState::kComplete,
-          copy->primary, copy->slice_count()};
+  fact = {record.id,     copy->version,       copy->extent.size,
+          copy->meta,    copy->state,         copy->committed || copy->state == CopyState::kComplete,
+          copy->primary, copy->slice_count(), 0};
+  if (copy->state == CopyState::kWriting && copy->slices.size() > 1)
+    fact.roots = static_cast<std::uint32_t>(std::ranges::count(copy->slices, true, &SliceFetch::combined));
   return true;
 }
 
@@ -208,8 +222,9 @@ void Agent::Impl::announce_all(const std::set<ObjectId>& ids, NodeRef to, std::u
   if (round != 0) {
     for (const ObjectId& id : known_.of_home(to.id)) {
       const Record* r = find(id);
-      if (r != nullptr && r->copy != 0) continue;
-      batch.facts.push_back({id, known_.version_of(id), 0, {}, CopyState::kKnows, true, false, 1});
+      const Copy* copy = r == nullptr || r->copy == 0 ? nullptr : table_.find(r->copy);
+      if (copy != nullptr && copy->committed) continue;  // that fact says it all
+      batch.facts.push_back({id, known_.version_of(id), 0, known_.at(id).why, CopyState::kKnows, true, false, 1, 0});
       ++count;
       flush_if(batch.facts.size() >= limits_.facts_per_message);
     }
@@ -239,8 +254,8 @@ void Agent::Impl::on(NodeRef from, const RecoverQuery& m) {
   announce_all(ids == by_home_.end() ? std::set<ObjectId>{} : ids->second, from, m.round, false);
 }
 
-void Agent::Impl::remember(const ObjectId& id, Version version) {
-  if (known_.version_of(id) != version) known_.add(id, version, now_ + limits_.tombstone_life, home(id).id);
+void Agent::Impl::remember(const ObjectId& id, Version version, const std::string& why) {
+  if (known_.version_of(id) != version) known_.add(id, version, now_ + limits_.tombstone_life, home(id).id, why);
 }
 
 // Messages between us and `peer` may have been lost with a connection: everything once more.
@@ -252,6 +267,10 @@ void Agent::Impl::resync(NodeRef peer) {
     if (Record* r = find(id)) ask_again(*r);
   for (auto& [key, pending] : deletes_)
     if (pending.home == peer) send_delete(key);
+  for (auto& [key, ask] : asks_)
+    if (ask.home == peer) send_ask(key);
+  for (const auto& [key, slot] : slots_)
+    if (slot.coordinator == peer) tell_coordinator(key);
 }
 
 // One home after the other, so that each hears of us once in announce_every.
@@ -278,7 +297,7 @@ void Agent::Impl::on(NodeRef from, const NotHome& m) {
     if (!timer) timers_.set(timer, soon, {Timer::Kind::kResync, {}, 0, from.id.value});
   }
   if (r->fetch == Fetch::kAsking) timers_.set(r->want_timer, soon, {Timer::Kind::kWant, m.id, 0, 0});
-  if (!r->waits.empty()) timers_.set(r->notify_timer, soon, {Timer::Kind::kNotify, m.id, 0, 0});
+  if (r->wants_notice()) timers_.set(r->notify_timer, soon, {Timer::Kind::kNotify, m.id, 0, 0});
   if (r->put) timers_.set(r->put->retry, soon, {Timer::Kind::kClaim, m.id, 0, 0});
 }
 

@@ -61,6 +61,10 @@ struct ServeEnded {  // all sent, stopped, cancelled by the child, or the connec
 struct CopyClosed {  // answers effect::CloseCopy: no thread touches the extent any more
   CopyKey copy = 0;
 };
+struct Combined {  // effect::Combine has come to its end
+  CopyKey out = 0;
+  std::uint32_t slice = 0;
+};
 struct CopyGrown {  // only for copies with effect::FollowCopy; may skip steps
   CopyKey copy = 0;
 };
@@ -83,8 +87,8 @@ struct Leave {};
 }  // namespace event
 
 using Event = std::variant<event::Tick, event::Received, event::PeerLost, event::PullAsked, event::PullAccepted,
-                           event::PullSilent, event::PullEnded, event::ServeEnded, event::CopyClosed, event::CopyGrown,
-                           event::ClientAsked, event::ClientGone, event::Leave>;
+                           event::PullSilent, event::PullEnded, event::ServeEnded, event::CopyClosed, event::Combined,
+                           event::CopyGrown, event::ClientAsked, event::ClientGone, event::Leave>;
 
 namespace effect {
 
@@ -120,6 +124,9 @@ struct OpenCopy {
   Extent extent;
   std::uint32_t slices = 1;
   bool complete = false;
+  // Of an object of this size the copy has only this slice, and the extent is just that; kAllSlices: all of it.
+  std::uint64_t size = 0;
+  std::uint32_t only = kAllSlices;
 };
 struct GrowCopy {  // written by a client: the first `bytes` are valid (one slice)
   CopyKey copy = 0;
@@ -127,6 +134,23 @@ struct GrowCopy {  // written by a client: the first `bytes` are valid (one slic
 };
 struct SealCopy {  // all bytes are there and committed: its serves may end with kEnd
   CopyKey copy = 0;
+  std::uint32_t slice = kAllSlices;  // or only this one's
+};
+// Fills a slice of a copy with the combination of others, as far as all of them are valid; event::Combined at the end. It
+// uses the copies until then, or until `out` is closed; the inputs stay open that long.
+struct Combine {
+  struct Input {
+    CopyKey copy = 0;
+    std::uint32_t slice = 0;  // how far it is: this slice's watermark
+    std::uint64_t begin = 0;  // where the bytes begin, from the start of the object
+  };
+  CopyKey out = 0;
+  std::uint32_t slice = 0;
+  ReduceOp op = ReduceOp::kSum;
+  DType type = DType::kF32;
+  std::uint64_t divide_by = 1;
+  bool final = false;  // the slice's serves may end with kEnd once it is complete; otherwise SealCopy says so
+  std::vector<Input> inputs;
 };
 struct FollowCopy {  // CopyGrown events from now on
   CopyKey copy = 0;
@@ -175,9 +199,9 @@ struct Log {
 }  // namespace effect
 
 using Effect = std::variant<effect::Send, effect::SendToAddress, effect::Disconnect, effect::StorePayload,
-                            effect::OpenCopy, effect::GrowCopy, effect::SealCopy, effect::FollowCopy, effect::CloseCopy,
-                            effect::StartPull, effect::CancelPull, effect::AcceptPull, effect::RefusePull,
-                            effect::StopServe, effect::Reply, effect::Log>;
+                            effect::OpenCopy, effect::GrowCopy, effect::SealCopy, effect::Combine, effect::FollowCopy,
+                            effect::CloseCopy, effect::StartPull, effect::CancelPull, effect::AcceptPull,
+                            effect::RefusePull, effect::StopServe, effect::Reply, effect::Log>;
 using Effects = std::vector<Effect>;
 
 // What the agent may ask of the data plane at any time: how far an opened copy is.

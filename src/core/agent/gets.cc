@@ -106,7 +106,7 @@ void Agent::Impl::abandon_if_unwanted(Record& record) {
   if (!record.gets.empty() || record.put) return;
   const ObjectId id = record.id;
   Copy* copy = current_copy(record);
-  if (copy != nullptr && (copy->state != CopyState::kGrowing || has_children(*copy))) return;
+  if (copy != nullptr && (copy->state != CopyState::kGrowing || copy->kept || has_children(*copy))) return;
   stop_asking(record);
   if (copy != nullptr) {
     COVERAGE_MARK(fetch_abandoned);
@@ -146,7 +146,7 @@ void Agent::Impl::send_want(Record& record) {
     want.have_version = copy->version;
     for (std::uint32_t i = 0; i < copy->slices.size(); ++i) {
       const SliceFetch& slice = copy->slices[i];
-      if (!slice.done && slice.transfer == 0)
+      if (!slice.done && slice.transfer == 0 && !slice.combined)
         want.slices.push_back({i, slice.watermark - slice.begin, has_children(*copy, i)});
     }
   }
@@ -175,6 +175,7 @@ void Agent::Impl::on(NodeRef from, const Waiting& m) {
   if (r == nullptr || r->home != from) return;
   if (r->fetch == Fetch::kAsking && r->want_request == m.request) {
     r->told_waiting = m.version == 0;
+    r->told_reducing = m.reducing;
     Copy* copy = current_copy(*r);
     if (copy != nullptr && copy->state == CopyState::kGrowing && copy->version != m.version) detach(*r);
     // It is there, but we refuse whoever has it: forgive them, after a while.
@@ -194,19 +195,22 @@ void Agent::Impl::on(NodeRef from, const WantFailed& m) {
   if (m.request == r->notify_request && m.request != 0) {
     // For wait() a deleted or lost object is not ready; it may be put again, so keep asking, slowly.
     timers_.set(r->notify_timer, now_ + limits_.want_refresh, {Timer::Kind::kNotify, m.id, 0, 0});
-    return;
+    r->notify_if_put_again = m.code == Code::kLost;
+    if (r->notify_if_put_again) send_notify(*r);
+    return went_missing(*r, m.code, m.text);
   }
   if (r->fetch != Fetch::kAsking || m.request != r->want_request) return;
-  if (Copy* copy = current_copy(*r); copy != nullptr && copy->state == CopyState::kGrowing) {
+  if (Copy* copy = current_copy(*r); copy != nullptr && (copy->state == CopyState::kGrowing || copy->kept)) {
     send(from, Withdraw{m.id, copy->version});
     detach(*r);
   }
-  if (m.code == Code::kDeleted) {
-    fail_gets(*r, Code::kDeleted, false, who);
+  const std::string why = m.text.empty() ? "" : ": " + m.text;
+  if (m.code != Code::kLost) {
+    fail_gets(*r, m.code, false, who + why);
   } else {
     COVERAGE_MARK(get_told_lost);
-    remember(m.id, m.version);
-    fail_gets(*r, Code::kLost, true, who + ": every complete copy was on nodes that died");
+    if (m.version != 0) remember(m.id, m.version, m.text);
+    fail_gets(*r, Code::kLost, true, who + (why.empty() ? ": every complete copy was on nodes that died" : why));
   }
   if (r->gets.empty()) {
     timers_.cancel(r->want_timer);
@@ -259,7 +263,7 @@ void Agent::Impl::on(NodeRef from, const Assign& m) {
     copy->complete_at_start = m.committed;
     for (std::uint32_t i = 0; i < m.slices; ++i) {
       const SliceRange range = slice_range(m.size, m.slices, i);
-      copy->slices.push_back({0, {}, false, false, range.begin, range.begin, range.end, 0});
+      copy->slices.push_back({0, {}, false, false, range.begin, range.begin, range.end, 0, false});
     }
     r->copy = copy->key;
     open_in_data_plane(*copy);
@@ -273,7 +277,7 @@ void Agent::Impl::on(NodeRef from, const Assign& m) {
   const Duration not_yet = r->avoid.empty() ? limits_.retry_backoff / 2 : limits_.retry_backoff * 10;
   if (std::ranges::all_of(m.parents, [](const NodeRef& parent) { return parent.id.is_nil(); })) r->avoid.clear();
   for (std::uint32_t i = 0; i < m.slices; ++i) {
-    if (copy->slices[i].transfer != 0 || copy->slices[i].done) continue;
+    if (copy->slices[i].transfer != 0 || copy->slices[i].done || copy->slices[i].combined) continue;
     if (m.parents[i].id.is_nil()) want_later(*r, not_yet);
     else if (!start_pull(*r, *copy, i, m.parents[i])) want_later(*r, limits_.retry_backoff * 2);
   }
@@ -284,19 +288,27 @@ void Agent::Impl::on(NodeRef from, const InlineObject& m) {
   Record* r = find(m.id);
   if (r != nullptr && r->home != from) return;
   Copy* copy = r == nullptr ? nullptr : current_copy(*r);
-  // Bytes that are on their way by a pull are not worth replacing; a partial copy that lost its parent is.
-  const bool coming = copy != nullptr && (copy->state != CopyState::kGrowing || copy->pulls > 0);
+  // Bytes that are on their way by a pull are not worth replacing; a partial copy that lost its parent is, and one of which
+  // only a part comes into being here.
+  const bool in_parts = copy != nullptr && copy->kept;
+  const bool coming = copy != nullptr && !in_parts && (copy->state != CopyState::kGrowing || copy->pulls > 0);
+  if (in_parts && copy->version == m.version && copy->holds > 0) {
+    send(from, Withdraw{m.id, m.version});  // a slot still fills it: we ask again
+    return announce(*r);
+  }
   if (copy != nullptr && copy->version == m.version && coming) {
     if (from.id != self().id) announce(*r);
     return;
   }
-  const bool wanted = r != nullptr && !r->put && (!r->gets.empty() || copy != nullptr) && from.id != self().id &&
-                      m.meta.size() <= limits_.max_meta_bytes;
+  const bool needed = r != nullptr && (!r->gets.empty() || copy != nullptr || !r->watchers.empty());
+  const bool wanted = needed && !r->put && from.id != self().id && m.meta.size() <= limits_.max_meta_bytes;
   if (wanted && copy != nullptr) detach(*r);
   if (wanted) copy = table_.add(m.id, m.version, payload_bytes_, Alignment::kCacheLine);
   if (!wanted || copy == nullptr) {
     send(from, Withdraw{m.id, m.version});
-    if (wanted) wait_for_room(*r, payload_bytes_);
+    // A reduce can use it where it is.
+    if (wanted && !r->watchers.empty()) arrived(*r, {m.id, from, m.version, payload_bytes_, m.meta});
+    if (wanted && !r->gets.empty()) wait_for_room(*r, payload_bytes_);
     return;
   }
   r->room_granted = false;
@@ -310,7 +322,7 @@ void Agent::Impl::on(NodeRef from, const InlineObject& m) {
   r->fetch = Fetch::kIdle;
   table_.touch(*copy);
   // The answer to a question that we have asked again since: the home may have been told that we do not have it.
-  if (r->want_request != m.request) announce(*r);
+  if (r->want_request != m.request && r->notify_request != m.request) announce(*r);
   set_want_request(*r, 0);
   fulfil_gets(*r);
   became_ready(*r);
@@ -326,6 +338,7 @@ std::string Agent::Impl::waiting_for(const Record& record) const {
     return format_size(front_bytes(*copy)) + " of " + format_size(copy->extent.size) + " had arrived" +
            (copy->slices.empty() ? "" : " from node " + copy->slices.front().parent.id.to_string());
   if (record.told_lost) return "it is lost, and nobody has put it again (" + home + ")";
+  if (record.told_reducing) return "its reduce, which " + home + " coordinates, has not ended";
   if (record.told_waiting) return "nobody has put it yet, as far as any live node knows (" + home + ")";
   return home + " has not answered yet";
 }

@@ -67,6 +67,51 @@ class TwoTreesPlanner final : public ParentPlanner {
   DoubleTree trees_;
 };
 
+// Nodes that each have a slice when it comes into being, and want the others: a ring, along which every slice goes from its
+// root to the node before it. So every link carries each slice but one, once.
+class RingPlanner final : public ParentPlanner {
+ public:
+  void add_root(NodeId node) override { ring_.insert(node); }
+  std::vector<NodeId> choose(Time, NodeId receiver, const Want& want) override {
+    std::vector<NodeId> parents(slices_);
+    for (std::uint32_t slice = 0; slice < slices_; ++slice) {
+      const bool asked = want.slices.empty() || std::ranges::count(want.slices, slice, &SliceWant::slice) > 0;
+      if (asked) parents[slice] = parent(receiver, slice, want.avoid);
+    }
+    return parents;
+  }
+  void remove(NodeId node) override {
+    ring_.erase(node);
+    std::erase(chain_, node);
+  }
+  void measured(NodeId, std::uint64_t) override {}  // its shape does not depend on rates
+  explicit RingPlanner(std::uint32_t slices) : slices_(slices) {}
+
+ private:
+  NodeId parent(NodeId receiver, std::uint32_t slice, const std::vector<NodeId>& avoid) {
+    const auto welcome = [&](NodeId node) { return node != receiver && std::ranges::count(avoid, node) == 0; };
+    auto next = ring_.find(receiver);
+    if (next == ring_.end()) {
+      // Others form a chain in the order of their coming, which the ring feeds.
+      const auto self = std::ranges::find(chain_, receiver);
+      const NodeId before = self == chain_.begin() || chain_.empty() ? NodeId{} : *std::prev(self);
+      if (self == chain_.end()) chain_.push_back(receiver);
+      if (!before.is_nil() && welcome(before)) return before;
+      if (ring_.empty()) return {};
+      next = std::next(ring_.begin(), static_cast<std::ptrdiff_t>(slice % ring_.size()));
+    }
+    for (std::size_t tried = 0; tried < ring_.size(); ++tried) {
+      next = next == ring_.begin() ? std::prev(ring_.end()) : std::prev(next);
+      if (welcome(*next)) return *next;
+    }
+    return {};
+  }
+
+  const std::uint32_t slices_;
+  std::set<NodeId> ring_;
+  std::vector<NodeId> chain_;
+};
+
 }  // namespace
 
 // One, unless so many may come for the object that the hops of a chain would cost more than two trees do.
@@ -81,7 +126,8 @@ std::uint32_t Agent::Impl::slices_for(std::uint64_t size) const {
   return crowd && size > limits_.inline_bytes && limits_.max_slices >= DoubleTree::kSlices ? DoubleTree::kSlices : 1;
 }
 
-std::unique_ptr<ParentPlanner> Agent::Impl::make_planner(std::uint64_t size, std::uint32_t slices) {
+std::unique_ptr<ParentPlanner> Agent::Impl::make_planner(std::uint64_t size, std::uint32_t slices, bool striped) {
+  if (striped) return std::make_unique<RingPlanner>(slices);
   if (slices == DoubleTree::kSlices) return std::make_unique<TwoTreesPlanner>(limits_.retry_backoff / 2);
   BroadcastPlan::Options options;
   options.rate = rate_estimate_;
@@ -152,6 +198,11 @@ void Agent::Impl::store_home_copy(const PutRequest& put) {
 
 void Agent::Impl::on(NodeRef from, const Want& m) {
   if (!is_home(from, m.id)) return;
+  const auto failed = ended_.find(m.id);
+  const ReduceReport* report = failed == ended_.end() ? nullptr : &failed->second.report;
+  if (report != nullptr && report->phase == ReducePhase::kFailed && !directory_.is_taken(m.id) &&
+      !(m.wait_if_lost && report->code == Code::kLost))
+    return send(from, WantFailed{m.request, m.id, 0, report->code, report->text});
   Directory::Output out;
   directory_.on_want(now_, from, m, out);
   flush(out);
@@ -168,6 +219,8 @@ void Agent::Impl::on(NodeRef from, const Announce& m) {
            f.slices > limits_.max_slices;
   });
   std::erase_if(mine.tombstones, [&](const Tombstone& t) { return home(t.id) != self(); });
+  for (const Fact& fact : mine.facts)
+    if (fact.state == CopyState::kKnows && !fact.meta.empty()) remember(fact.id, fact.version, fact.meta);
   Directory::Output out;
   directory_.on_announce(now_, from, mine, out);
   flush(out);
@@ -192,6 +245,7 @@ void Agent::Impl::on(NodeRef from, const DeleteRequest& m) {
   Directory::Output out;
   directory_.on_delete(now_, from, m, out);
   flush(out);
+  cancel_reduction(m.id, Code::kDeleted, "the target was deleted");
 }
 
 void Agent::Impl::on(NodeRef from, const RecoverReply& m) {

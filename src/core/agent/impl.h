@@ -7,6 +7,8 @@
 //   gets.cc      clients that read; asking the home
 //   pulls.cc     pulling from parents, serving children
 //   room.cc      memory: copies, views, eviction, waiting for room
+//   slots.cc     places in reduces that this node fills; feeds.cc: what they pull and serve
+//   reduces.cc   this node as the coordinator of reduces
 //   requests.cc  clients' waits, deletes, cancels and deaths
 #pragma once
 
@@ -22,6 +24,7 @@
 #include "core/agent/records.h"
 #include "core/directory/directory.h"
 #include "core/membership/membership.h"
+#include "core/reduce/reduction.h"
 
 namespace hoplite {
 
@@ -49,11 +52,13 @@ class Agent::Impl final : private Directory::Host {
   void on(const event::PullEnded& e);
   void on(const event::ServeEnded& e);
   void on(const event::CopyClosed& e);
+  void on(const event::Combined& e);
   void on(const event::CopyGrown& e);
   void on(event::ClientAsked& e);
   void on(const event::ClientGone& e);
   void on(const event::Leave&);
   void on_timer(const Timer& timer);
+  void on_reduce_timer(const Timer& timer);
   void deliver(NodeRef from, const Message& message, std::uint64_t payload_bytes);
   void drain_local();
   template <typename E> void emit(E effect) { effects_->emplace_back(std::move(effect)); }
@@ -86,6 +91,14 @@ class Agent::Impl final : private Directory::Host {
   void on(NodeRef from, const NotHome& m);
   void on(NodeRef from, const Relay& m);
   void on(NodeRef from, const Resync& m);
+  void on(NodeRef from, const ReduceRequest& m);
+  void on(NodeRef from, const AddSources& m);
+  void on(NodeRef from, const ReduceReply& m);
+  void on(NodeRef from, const ReduceQuery& m);
+  void on(NodeRef from, const ReduceAnswer& m);
+  void on(NodeRef from, const SlotOrder& m);
+  void on(NodeRef from, const SlotUpdate& m);
+  void on(NodeRef from, const SlotEnd& m);
 
   // --- cluster.cc
   void send(NodeRef to, Message message, effect::Payload payload = effect::Payload::kNone, Extent extent = {});
@@ -99,7 +112,7 @@ class Agent::Impl final : private Directory::Host {
   void resync(NodeRef peer);
   void refresh_next_home();
   void set_want_request(Record& record, std::uint64_t request);
-  void remember(const ObjectId& id, Version version);
+  void remember(const ObjectId& id, Version version, const std::string& why = {});
   NodeRef home(const ObjectId& id) const;
 
   // --- home.cc
@@ -107,7 +120,7 @@ class Agent::Impl final : private Directory::Host {
   void flush(Directory::Output& out);
   bool can_inline(const ObjectId& id, Version version) const override;
   std::uint32_t slices_for(std::uint64_t size) const override;
-  std::unique_ptr<ParentPlanner> make_planner(std::uint64_t size, std::uint32_t slices) override;
+  std::unique_ptr<ParentPlanner> make_planner(std::uint64_t size, std::uint32_t slices, bool striped) override;
   void store_home_copy(const PutRequest& put);
 
   // --- puts.cc
@@ -157,6 +170,65 @@ class Agent::Impl final : private Directory::Host {
   bool has_children(const Copy& copy, std::uint32_t slice) const;
   std::uint64_t front_bytes(const Copy& copy) const;
 
+  // --- slots.cc
+  bool sane(const SlotOrder& order) const;
+  void give_up_inputs(SlotRecord& before, SlotRecord& slot);
+  void cut_into_windows(SlotRecord& slot);
+  void next_window(const SlotKey& key);
+  void continue_slot(const SlotKey& key);
+  void run_slot(const SlotKey& key);
+  bool reserve_feeds(SlotRecord& slot);
+  void start_slot(const SlotKey& key);
+  bool take_local_inputs(const SlotKey& key);
+  bool begin_slot(const SlotKey& key);
+  bool reserve_slot(SlotRecord& slot);
+  void open_target(SlotRecord& slot);
+  void begin_root(SlotRecord& slot);
+  void start_combine(const SlotKey& key, SlotRecord& slot);
+  void pull_feed(const SlotKey& key, std::size_t index);
+  void feed_accepted(const std::pair<SlotKey, std::size_t>& feed, CopyKey copy);
+  void feed_silent(const std::pair<SlotKey, std::size_t>& feed);
+  void feed_ended(std::pair<SlotKey, std::size_t> feed, CopyKey copy, const event::PullEnded& e);
+  void update_slot(const SlotKey& key, SlotState state);
+  void refuse_slot(const SlotKey& key, Code code, const ObjectId& culprit, std::string why);
+  void refuse_slots_into(CopyKey out, Code code, const std::string& why);
+  void tell_coordinator(const SlotKey& key);
+  void release_feed(SlotFeed& feed);
+  void release_hold(CopyKey copy);
+  void export_copy(const ObjectId& id, Version version, CopyKey copy);
+  void unexport(const ObjectId& id, Version version);
+  void serve_export(Copy& copy, const ParkedPull& asked);
+  void commit_slot(const SlotKey& key);
+  void drop_slot(const SlotKey& key);
+  void drop_output(const ObjectId& target, CopyKey out);
+  void drop_slots_of(NodeRef coordinator);
+  std::uint64_t slot_bytes(const SlotOrder& order) const;
+
+  // --- reduces.cc
+  struct Coordinated {
+    Reduction reduction;
+    NodeRef asker;
+    std::uint64_t request = 0;
+    std::uint64_t bytes = 0;
+    bool committed = false;
+    std::optional<Timers::Handle> timer;
+    std::optional<Timers::Handle> deadline;
+  };
+  void ask_home(ClientKey client, std::uint64_t request, const ObjectId& target, Message message);
+  void send_ask(std::uint64_t key);
+  void end_ask(std::uint64_t key, client::Reply answer);
+  void carry_on(const ObjectId& target, Reduction::Output& out);
+  void finish(const ObjectId& target);
+  void watch(const ObjectId& source, const ObjectId& target, std::uint64_t inline_bytes);
+  void unwatch_all(const ReduceReport& report);
+  void arrived(Record& record, const Reduction::Arrival& arrival);
+  void went_missing(Record& record, Code code, const std::string& why);
+  void cancel_reduction(const ObjectId& target, Code code, const std::string& why);
+  void reductions_lose(NodeRef node);
+  void give_up_moved_reductions();
+  void forget_reductions();
+  LinkCost link_cost() const;
+
   // --- room.cc
   void detach(Record& record);
   void collect(CopyKey key);
@@ -175,6 +247,9 @@ class Agent::Impl final : private Directory::Host {
   void on_client(ClientKey client, std::uint64_t request, client::Cancel& m);
   void on_client(ClientKey client, std::uint64_t request, client::Wait& m);
   void on_client(ClientKey client, std::uint64_t request, client::Remove& m);
+  void on_client(ClientKey client, std::uint64_t request, client::Reduce& m);
+  void on_client(ClientKey client, std::uint64_t request, client::AddSources& m);
+  void on_client(ClientKey client, std::uint64_t request, client::GetReduce& m);
   template <typename T> void on_client(ClientKey client, std::uint64_t request, T& unexpected);
   void reply(ClientKey client, std::uint64_t request, client::Reply message);
   void fail(ClientKey client, std::uint64_t request, Code code, std::string why);
@@ -182,7 +257,7 @@ class Agent::Impl final : private Directory::Host {
   bool too_many_objects(ClientKey client, std::uint64_t request, std::size_t more);
   void end_request(ClientKey client, std::uint64_t request);
   void stop_request(ClientKey client, std::uint64_t request, Code code);
-  void became_ready(Record& record);
+  void became_ready(Record& record, const Found* found = nullptr);
   void end_wait(RequestKey key);
   void send_notify(Record& record);
   void send_delete(std::uint64_t key);
@@ -229,6 +304,27 @@ class Agent::Impl final : private Directory::Host {
   NodeId refreshed_last_;
   std::set<std::uint64_t> open_requests_;  // numbers of the wants and puts that are not answered
   std::uint64_t rate_estimate_;            // bytes/s that a sender is taken to have, from what fetches achieved
+
+  std::map<SlotKey, SlotRecord> slots_;
+  std::map<CopyKey, std::pair<SlotKey, std::size_t>> feeds_;  // whose input a copy is
+  std::map<std::pair<CopyKey, std::uint32_t>, SlotKey>
+      combines_;                                     // whose output a slice is, while it is being combined
+  std::map<CopyKey, std::vector<CopyKey>> used_by_;  // copies that its combine reads until it is closed
+  struct Export {
+    CopyKey copy = 0;
+    std::uint32_t slots = 0;
+  };
+  std::map<std::pair<ObjectId, Version>, Export> exports_;  // what others may pull because a slot keeps it
+  std::map<ObjectId, Coordinated> reductions_;
+  struct Ended {
+    ReduceReport report;
+    Version version = 0;
+    NodeRef asker;
+    std::uint64_t request = 0;
+  };
+  std::map<ObjectId, Ended> ended_;  // what became of reduces, for those who ask
+  std::deque<ObjectId> ended_order_;
+  std::map<std::uint64_t, ReduceAsk> asks_;
 
   bool leaving_ = false;  // we have said goodbye
 

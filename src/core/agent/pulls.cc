@@ -1,7 +1,8 @@
 // Pulling from parents and serving children.
 //
 // No cycles, whatever the homes say: a copy takes children only once it is attached or complete itself, a child is never
-// ahead of its parent, and one that has children of its own must be strictly behind.
+// ahead of its parent, and one that has children of its own must be strictly behind (unless the parent is where the bytes
+// come into being).
 #include <algorithm>
 
 #include "base/check.h"
@@ -25,17 +26,15 @@ void Agent::Impl::open_in_data_plane(Copy& copy) {
 
 bool Agent::Impl::has_children(const Copy& copy) const { return copy.serves > 0 || parked_pulls_.contains(copy.id); }
 
+// Those that are parked do not count: they depend on nothing yet, so they cannot be part of a cycle.
 bool Agent::Impl::has_children(const Copy& copy, std::uint32_t slice) const {
-  if (slice < copy.slices.size() && copy.slices[slice].children > 0) return true;
-  const auto parked = parked_pulls_.find(copy.id);
-  return parked != parked_pulls_.end() &&
-         std::ranges::any_of(parked->second, [&](const ParkedPull& p) { return p.pull.slice == slice; });
+  return slice < copy.slices.size() && copy.slices[slice].children > 0;
 }
 
 // Valid bytes from the front of the object.
 std::uint64_t Agent::Impl::front_bytes(const Copy& copy) const {
   if (copy.state == CopyState::kComplete) return copy.extent.size;
-  if (copy.state == CopyState::kWriting) return copy.written;
+  if (copy.state == CopyState::kWriting && !copy.combined) return copy.written;
   std::uint64_t front = 0;
   for (std::uint32_t i = 0; i < copy.slices.size(); ++i) {
     const SliceFetch& slice = copy.slices[i];
@@ -69,7 +68,8 @@ bool Agent::Impl::start_pull(Record& record, Copy& copy, std::uint32_t slice, No
                    fetch.watermark,
                    has_children(copy, slice),
                    1,
-                   0};
+                   0,
+                   false};
   emit(effect::StartPull{parent, *address, copy.key, pull});
   return true;
 }
@@ -78,6 +78,7 @@ void Agent::Impl::on(const event::PullAccepted& e) {
   const auto it = pulls_.find(e.transfer);
   if (it == pulls_.end()) return;
   Copy& copy = *table_.find(it->second.copy);
+  if (const auto feed = feeds_.find(copy.key); feed != feeds_.end()) return feed_accepted(feed->second, copy.key);
   if (!copy.current) return;
   copy.slices[it->second.slice].attached = true;
   if (Record* r = find(copy.id)) r->attempts = 0;
@@ -87,6 +88,7 @@ void Agent::Impl::on(const event::PullAccepted& e) {
 void Agent::Impl::on(const event::PullSilent& e) {
   const auto it = pulls_.find(e.transfer);
   if (it == pulls_.end()) return;
+  if (const auto feed = feeds_.find(it->second.copy); feed != feeds_.end()) return feed_silent(feed->second);
   COVERAGE_MARK(parent_fell_silent);
   emit(effect::CancelPull{e.transfer});  // PullEnded tells how far it got; then the home is asked for another parent
 }
@@ -98,6 +100,7 @@ void Agent::Impl::on(const event::PullEnded& e) {
   pulls_.erase(it);
   Copy& copy = *table_.find(pull.copy);
   --copy.pulls;
+  if (const auto feed = feeds_.find(copy.key); feed != feeds_.end()) return feed_ended(feed->second, copy.key, e);
   if (!copy.current) {
     collect(pull.copy);
     return try_room();
@@ -113,7 +116,7 @@ void Agent::Impl::on(const event::PullEnded& e) {
     if (std::ranges::all_of(copy.slices, &SliceFetch::done)) return complete_fetch(r, copy);
     return reconsider_parked(copy.id);
   }
-  if (r.gets.empty() && !has_children(copy)) return abandon_if_unwanted(r);
+  if (r.gets.empty() && !has_children(copy) && !copy.kept) return abandon_if_unwanted(r);
   if (std::ranges::find(r.avoid, slice.parent.id) == r.avoid.end()) r.avoid.push_back(slice.parent.id);
   // The first retries are immediate: a parent died, and every millisecond counts. After that, patience.
   if (++r.attempts <= 3) return send_want(r);
@@ -132,6 +135,7 @@ std::uint32_t Agent::Impl::pace_kib(const Copy& copy) const {
 void Agent::Impl::complete_fetch(Record& record, Copy& copy) {
   copy.state = CopyState::kComplete;
   copy.committed = true;
+  copy.combined = copy.kept = false;
   record.fetch = Fetch::kIdle;
   record.avoid.clear();
   timers_.cancel(record.want_timer);
@@ -159,6 +163,11 @@ void Agent::Impl::consider_pull(const ParkedPull& asked) {
   Record* r = find(pull.id);
   Copy* copy = r == nullptr ? nullptr : current_copy(*r);
   if (pull.slices == 0 || pull.slices > limits_.max_slices || pull.slice >= pull.slices) return refuse();
+  if (copy == nullptr || copy->version != pull.version) {
+    if (const auto exported = exports_.find({pull.id, pull.version}); exported != exports_.end())
+      return serve_export(*table_.find(exported->second.copy), asked);
+    if (pull.slot) return park(asked);  // its order is on the way
+  }
   // The child may be faster than the home's word to us: what we have asked for, we may get.
   if (copy == nullptr && r != nullptr && r->fetch == Fetch::kAsking) return park(asked);
   if (copy == nullptr || copy->version != pull.version) {
@@ -172,14 +181,15 @@ void Agent::Impl::consider_pull(const ParkedPull& asked) {
   if (copy->state == CopyState::kComplete) return accept_pull(*copy, asked);
   if (pull.slices != copy->slice_count()) return refuse();
 
-  const bool attached =
-      copy->state == CopyState::kWriting ? r->put && r->put->claimed : copy->slices[pull.slice].attached;
-  const bool done = copy->state == CopyState::kGrowing && copy->slices[pull.slice].done;
+  const bool writing = copy->state == CopyState::kWriting && !copy->combined;
+  const bool attached = writing ? r->put && r->put->claimed : copy->slices[pull.slice].attached;
+  const bool done = !writing && copy->slices[pull.slice].done;
   if (done) return accept_pull(*copy, asked);
   if (!attached) return park(asked);
-  const std::uint64_t here =
-      copy->state == CopyState::kWriting ? copy->written : progress_.watermark(copy->key, pull.slice);
-  if (here < pull.offset || (pull.has_children && here == pull.offset)) {
+  const std::uint64_t here = writing ? copy->written : progress_.watermark(copy->key, pull.slice);
+  // Where the bytes come into being there is no parent, so no cycle: it need not be ahead already.
+  const bool source = writing || copy->slices[pull.slice].combined;
+  if (here < pull.offset || (pull.has_children && here == pull.offset && !source)) {
     COVERAGE_MARK(pull_refused_not_ahead);
     return refuse();
   }
@@ -189,8 +199,9 @@ void Agent::Impl::consider_pull(const ParkedPull& asked) {
 void Agent::Impl::park(const ParkedPull& asked) {
   auto& parked = parked_pulls_[asked.pull.id];
   // A child that asks again has given up what it asked before.
-  std::erase_if(parked,
-                [&](const ParkedPull& p) { return p.peer.id == asked.peer.id && p.pull.slice == asked.pull.slice; });
+  std::erase_if(parked, [&](const ParkedPull& p) {
+    return p.peer.id == asked.peer.id && p.pull.slice == asked.pull.slice && p.pull.version == asked.pull.version;
+  });
   if (parked.size() >= kMaxParkedPulls)
     return emit(effect::RefusePull{asked.channel, asked.pull.transfer, Code::kUnavailable});
   COVERAGE_MARK(pull_parked);
@@ -245,6 +256,11 @@ void Agent::Impl::on(const event::CopyClosed& e) {
   if (copy == nullptr) return;
   copy->open = copy->closing = false;
   collect(e.copy);
+  if (const auto used = used_by_.find(e.copy); used != used_by_.end()) {
+    const std::vector<CopyKey> inputs = std::move(used->second);
+    used_by_.erase(used);
+    for (const CopyKey input : inputs) release_hold(input);
+  }
   try_room();
 }
 

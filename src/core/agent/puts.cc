@@ -45,7 +45,7 @@ void Agent::Impl::on_client(ClientKey client, std::uint64_t request, client::Cre
   if (!table_.allocator().fits(m.size)) return fail(client, request, Code::kStoreFull, room_numbers(m.size));
   if (!begin_request(client, request, {PendingRequest::Kind::kRoom, id, 0})) return;
   if (room_queue_.empty() && create_now(client, request, id, m.size, m.meta)) return;
-  RoomRequest waiting{id, m.size, true, client, request, std::move(m.meta), {}};
+  RoomRequest waiting{id, m.size, true, 0, client, request, std::move(m.meta), {}};
   timers_.set(waiting.deadline, deadline_of(m.timeout_ns), {Timer::Kind::kRequestDeadline, {}, client, request});
   queue_for_room(std::move(waiting));
 }

@@ -57,8 +57,9 @@ struct Record {
   std::vector<GetRequest> gets;
   Fetch fetch = Fetch::kIdle;
   std::uint64_t want_request = 0;
-  bool told_waiting = false;  // the home says that nobody has put it
-  bool told_lost = false;     // the home says that it is lost; those who wait nevertheless wait on
+  bool told_waiting = false;   // the home says that nobody has put it
+  bool told_reducing = false;  // the home says that it coordinates a reduce into it
+  bool told_lost = false;      // the home says that it is lost; those who wait nevertheless wait on
   std::uint32_t attempts = 0;
   bool room_granted = false;  // its turn in the queue for room has come
   std::vector<NodeId> avoid;
@@ -66,19 +67,25 @@ struct Record {
 
   // being told
   std::set<RequestKey> waits;
+  std::set<ObjectId> watchers;       // targets of reduces coordinated here that have it as a source
+  std::uint64_t watch_inline = 0;    // up to this size the bytes are welcome here
+  bool notify_if_put_again = false;  // it is lost: the home has said so
   std::uint64_t notify_request = 0;
   std::optional<Timers::Handle> notify_timer;
 
   // writing
   std::optional<PutState> put;
 
-  bool unused() const { return copy == 0 && gets.empty() && waits.empty() && !put && fetch == Fetch::kIdle; }
+  bool unused() const {
+    return copy == 0 && gets.empty() && waits.empty() && watchers.empty() && !put && fetch == Fetch::kIdle;
+  }
+  bool wants_notice() const { return !waits.empty() || !watchers.empty(); }
 };
 
 struct PendingRequest {
-  enum class Kind : std::uint8_t { kGet, kPut, kRoom, kWait, kRemove } kind = Kind::kGet;
+  enum class Kind : std::uint8_t { kGet, kPut, kRoom, kWait, kRemove, kReduce } kind = Kind::kGet;
   ObjectId id;
-  std::uint64_t key = 0;  // kRemove: the wire request
+  std::uint64_t key = 0;  // kRemove, kReduce: the wire request
 };
 
 struct ClientState {
@@ -103,11 +110,12 @@ struct DeleteState {
   std::optional<Timers::Handle> retry;
 };
 
-// Somebody who waits for room: a client's create, or a fetch.
+// Somebody who waits for room: a client's create, a fetch, or a slot of a reduce.
 struct RoomRequest {
   ObjectId id;
   std::uint64_t size = 0;
   bool is_put = false;
+  std::uint64_t slot = 0;
   ClientKey client = 0;
   std::uint64_t request = 0;
   std::string meta;
@@ -117,6 +125,42 @@ struct RoomRequest {
 struct PullState {
   CopyKey copy = 0;
   std::uint32_t slice = 0;
+};
+
+// A place in a reduce that this node fills (protocol/messages.h, SlotOrder).
+using SlotKey = std::pair<ObjectId, std::uint64_t>;  // target, the coordinator's number
+struct SlotFeed {                                    // an input, as far as it has been pulled
+  SlotInput from;
+  CopyKey copy = 0;    // this slot holds it
+  bool local = false;  // it is another slot's of this node: nothing to pull
+  TransferId transfer = 0;
+  std::uint64_t watermark = 0;
+  bool done = false;
+  std::uint32_t failures = 0;   // since the last pull that was accepted
+  bool silent = false;          // nothing was heard for long; the timer looks whether that has changed
+  std::uint64_t silent_at = 0;  // how far it was then
+  std::optional<Timers::Handle> retry;
+};
+struct SlotRecord {
+  NodeRef coordinator;
+  SlotOrder order;
+  std::vector<CopyKey> own;  // held
+  std::vector<SlotFeed> feeds;
+  CopyKey out = 0;  // held; 0 = a pin, or it waits for room
+  SlotState state = SlotState::kAccepted;
+  std::uint32_t windows = 1;              // parts that are combined one after the other; order.slice is the present one
+  std::optional<Timers::Handle> refresh;  // tell the coordinator how things are
+  std::optional<Timers::Handle> room_deadline;  // then there is none
+};
+
+// A client's request about a reduce, on its way to the target's home.
+struct ReduceAsk {
+  ClientKey client = 0;
+  std::uint64_t client_request = 0;
+  ObjectId target;
+  Message message;
+  NodeRef home;
+  std::optional<Timers::Handle> retry;
 };
 struct ServeState {
   CopyKey copy = 0;

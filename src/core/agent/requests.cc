@@ -105,6 +105,13 @@ void Agent::Impl::stop_request(ClientKey client, std::uint64_t request, Code cod
       deletes_.erase(pending.key);
       break;
     }
+    case PendingRequest::Kind::kReduce: {
+      ReduceAsk& ask = asks_.at(pending.key);
+      fail(client, request, code, who + ": home " + ask.home.id.to_string() + " has not answered");
+      timers_.cancel(ask.retry);
+      asks_.erase(pending.key);
+      break;
+    }
   }
 }
 
@@ -168,7 +175,8 @@ void Agent::Impl::send_notify(Record& record) {
   want.request = record.notify_request;
   want.id = record.id;
   want.mode = WantMode::kNotify;
-  want.wait_if_lost = true;
+  want.wait_if_lost = record.watchers.empty() || record.notify_if_put_again;
+  want.inline_bytes = record.watch_inline;
   timers_.set(record.notify_timer, now_ + limits_.request_retry, {Timer::Kind::kNotify, record.id, 0, 0});
   send(record.home, std::move(want));
 }
@@ -177,14 +185,25 @@ void Agent::Impl::on(NodeRef from, const Found& m) {
   Record* r = find(m.id);
   if (r == nullptr || r->home != from) return;
   remember(m.id, m.version);
-  became_ready(*r);
+  became_ready(*r, &m);
 }
 
-void Agent::Impl::became_ready(Record& record) {
+// It is committed: here, or where `found` says.
+void Agent::Impl::became_ready(Record& record, const Found* found) {
+  if (!record.watchers.empty()) {
+    const Copy* copy = current_copy(record);
+    const bool here = copy != nullptr && copy->state == CopyState::kComplete;
+    if (here) arrived(record, {record.id, self(), copy->version, copy->extent.size, copy->meta});
+    else if (found != nullptr && membership_.is_alive(found->holder))
+      arrived(record, {record.id, found->holder, found->version, found->size, found->meta});
+  }
   const std::set<RequestKey> waits = std::move(record.waits);
   record.waits.clear();
   timers_.cancel(record.notify_timer);
   record.notify_request = 0;
+  // Who holds it is dead, as we know already: the home will.
+  if (!record.watchers.empty())
+    timers_.set(record.notify_timer, now_ + limits_.retry_backoff, {Timer::Kind::kNotify, record.id, 0, 0});
   const ObjectId id = record.id;
   for (const RequestKey& key : waits) {
     WaitState& wait = waits_.at(key);
@@ -205,7 +224,7 @@ void Agent::Impl::end_wait(RequestKey key) {
     reply(key.first, key.second, client::WaitDone{std::move(wait.ready)});
   for (const ObjectId& id : wait.missing) {
     Record* r = find(id);
-    if (r == nullptr || r->waits.erase(key) == 0 || !r->waits.empty()) continue;
+    if (r == nullptr || r->waits.erase(key) == 0 || r->wants_notice()) continue;
     timers_.cancel(r->notify_timer);
     send(r->home, Unwant{id, WantMode::kNotify});
     forget_if_unused(id);

@@ -17,18 +17,14 @@ void Agent::Impl::detach(Record& record) {
   if (record.fetch == Fetch::kPulling) record.fetch = Fetch::kIdle;
   copy->current = false;
   table_.unlist(*copy);
-  if (copy->open && !copy->closing) {
-    copy->closing = true;
-    emit(effect::CloseCopy{key});
-  }
   collect(key);
 }
 
 void Agent::Impl::collect(CopyKey key) {
   Copy* copy = table_.find(key);
   if (copy == nullptr) return;
-  // A copy that only the data plane still knows is closed there first.
-  if (!copy->current && copy->open && !copy->closing) {
+  // A copy that only the data plane still knows is closed there first. What a reduce uses stays open.
+  if (!copy->current && copy->open && !copy->closing && copy->holds == 0) {
     copy->closing = true;
     emit(effect::CloseCopy{key});
   }
@@ -73,11 +69,11 @@ void Agent::Impl::wait_for_room(Record& record, std::uint64_t size) {
   if (record.fetch == Fetch::kNeedsRoom) return;
   stop_asking(record);
   record.fetch = Fetch::kNeedsRoom;
-  queue_for_room({record.id, size, false, 0, 0, {}, {}});
+  queue_for_room({record.id, size, false, 0, 0, 0, {}, {}});
 }
 
 void Agent::Impl::leave_room_queue(const ObjectId& fetch_of) {
-  std::erase_if(room_queue_, [&](const RoomRequest& r) { return !r.is_put && r.id == fetch_of; });
+  std::erase_if(room_queue_, [&](const RoomRequest& r) { return !r.is_put && r.slot == 0 && r.id == fetch_of; });
 }
 
 // Hands out room in the order of asking. A small request may pass a large one that does not fit: it takes little from it,
@@ -107,6 +103,7 @@ bool Agent::Impl::grant_room(RoomRequest& request) {
     timers_.cancel(request.deadline);
     return true;
   }
+  if (request.slot != 0) return begin_slot({request.id, request.slot});
   Record* r = find(request.id);
   if (r == nullptr || r->fetch != Fetch::kNeedsRoom) return true;
   if (!table_.allocator().can_allocate(request.size, Alignment::kCacheLine)) return false;
@@ -178,7 +175,9 @@ void Agent::Impl::on(NodeRef from, const Drop& m) {
   if (m.reason == DropReason::kReset) {
     if (!same && r->fetch == Fetch::kAsking) return;  // the want that is under way tells the home as much
     if (!same) return send(from, Withdraw{m.id, m.version});
-    if (copy->state != CopyState::kGrowing) return announce(*r);
+    const bool stranded = copy->kept && copy->holds == 0;  // part of a result whose other parts are gone
+    if (copy->combined && !stranded) return;               // the coordinator has heard the same, and decides
+    if (copy->state != CopyState::kGrowing && !stranded) return announce(*r);
     COVERAGE_MARK(growing_copy_reset);
     if (copy->committed) remember(m.id, m.version);
     send(from, Withdraw{m.id, m.version});
@@ -188,6 +187,11 @@ void Agent::Impl::on(NodeRef from, const Drop& m) {
     return forget_if_unused(m.id);
   }
   const Code code = m.reason == DropReason::kDeleted ? Code::kDeleted : Code::kExists;
+  if (same && copy->combined && copy->holds > 0) {
+    refuse_slots_into(copy->key, code, who);
+    r = find(m.id);
+    if (r == nullptr) return;
+  }
   if (same && r->put) {
     fail_put(*r, code, who);
     r = find(m.id);

@@ -20,6 +20,12 @@ struct Timer {
     kDelete,           // key: send the delete again
     kRoom,             // try again to make room
     kResync,           // node: announce everything again
+    kSlot,             // target, slot: tell the coordinator how things are
+    kSlotFeed,         // target, slot, input: pull it again
+    kSlotRoom,         // target, slot: has not found room
+    kReduction,        // target: something is due
+    kReduceDeadline,   // target
+    kReduceAsk,        // key: send the request to the home again
     kRefresh,          // tell the next home everything, as a matter of routine
   };
   Kind kind = Kind::kRoom;

@@ -181,7 +181,7 @@ void Directory::note_interest(const ObjectId& id, const Entry& entry, NodeId nod
 
 void Directory::hold(const ObjectId& id, Entry& entry, NodeRef node, CopyState state, bool primary,
                      std::uint64_t request) {
-  entry.holders[node.id] = Holder{node, state, primary, false, request};
+  entry.holders[node.id] = Holder{node, state, primary, false, 0, request};
   by_node_[node.id].insert(id);
 }
 
@@ -193,20 +193,32 @@ void Directory::unhold(const ObjectId& id, Entry& entry, NodeId node) {
 
 void Directory::erase_if_empty(const ObjectId& id) {
   const auto it = entries_.find(id);
-  if (it != entries_.end() && it->second.version == 0 && it->second.waiters.empty() && it->second.holders.empty())
+  if (it != entries_.end() && it->second.version == 0 && it->second.waiters.empty() && it->second.holders.empty() &&
+      !it->second.reserved)
     entries_.erase(it);
 }
 
-bool Directory::has_source(const Entry& entry) const {
-  return std::ranges::any_of(entry.holders, [](const auto& item) {
-    return item.second.state == CopyState::kComplete || item.second.state == CopyState::kWriting;
-  });
+// Its slices come into being on different nodes.
+bool Directory::is_striped(const Entry& entry) {
+  return std::ranges::any_of(entry.holders, [](const auto& item) { return item.second.roots > 0; });
+}
+
+bool Directory::has_source(const Entry& entry) {
+  std::uint32_t roots = 0;
+  bool writer = false;
+  for (const auto& [node, holder] : entry.holders) {
+    if (holder.state == CopyState::kComplete) return true;
+    roots += holder.roots;
+    writer = writer || holder.state == CopyState::kWriting;
+  }
+  return is_striped(entry) ? roots == entry.slices : writer;
 }
 
 void Directory::forget_version(Entry& entry) {
   entry.version = 0;
   entry.committed = entry.lost = entry.described = false;
   entry.slices = 0;
+  entry.lost_why.clear();
   entry.plan.reset();
 }
 
@@ -216,6 +228,12 @@ void Directory::describe(Entry& entry, std::uint64_t size, const std::string& me
   entry.meta = meta;
 }
 
+void Directory::take_known(const ObjectId& id, Entry& entry) const {
+  entry.version = known_.version_of(id);
+  entry.lost_why = known_.at(id).why;
+  entry.committed = true;
+}
+
 // Decides what is true of an entry whose holders changed (rules 2, 3, 4).
 void Directory::resolve(Time now, const ObjectId& id, Entry& entry, Output& out) {
   if (entry.version == 0 || entry.lost || !recovery_.settled(id)) return;
@@ -223,6 +241,7 @@ void Directory::resolve(Time now, const ObjectId& id, Entry& entry, Output& out)
     ensure_primary(id, entry, out);
     return;
   }
+  if (entry.reserved) return;  // the coordinator sees to it
   bool somebody_may_have_it = false;
   for (auto& [node, holder] : entry.holders) {
     somebody_may_have_it = true;
@@ -231,11 +250,12 @@ void Directory::resolve(Time now, const ObjectId& id, Entry& entry, Output& out)
     out.sends.push_back({holder.ref, Drop{id, entry.version, DropReason::kReset}});
   }
   if (somebody_may_have_it) return;
-  if (entry.committed) {
-    declare_lost(now, id, entry, out);
-  } else {
-    forget_version(entry);
-  }
+  const bool final = entry.committed;
+  if (!final) forget_version(entry);
+  // What nobody can finish may yet be known: a reduce whose coordinator died.
+  if (!final && !known_.contains(id)) return;
+  if (!final) take_known(id, entry);
+  declare_lost(now, id, entry, out);
 }
 
 // Exactly one complete copy is primary; there may be two when one that was given up came back.
@@ -267,14 +287,15 @@ void Directory::declare_lost(Time now, const ObjectId& id, Entry& entry, Output&
   entry.slices = 0;
   entry.lost_until = now + limits_.tombstone_life;
   lost_.emplace_back(entry.lost_until, id);
-  out.log.push_back("object " + id.to_string() + " is lost: every complete copy was on nodes that died");
+  out.log.push_back("object " + id.to_string() + " is lost: " +
+                    (entry.lost_why.empty() ? "every complete copy was on nodes that died" : entry.lost_why));
   for (auto it = entry.waiters.begin(); it != entry.waiters.end();) {
     const Waiter& waiter = it->second;
     if (waiter.want.wait_if_lost) {
       ++it;
       continue;
     }
-    out.sends.push_back({waiter.ref, WantFailed{waiter.want.request, id, entry.version, Code::kLost}});
+    out.sends.push_back({waiter.ref, WantFailed{waiter.want.request, id, entry.version, Code::kLost, entry.lost_why}});
     const NodeId node = waiter.ref.id;
     it = entry.waiters.erase(it);
     note_interest(id, entry, node);
@@ -291,6 +312,10 @@ bool Directory::on_put(Time now, NodeRef from, const PutRequest& request, Output
     return false;
   }
   Entry& entry = entries_[request.id];
+  if (entry.reserved) {
+    reply(Code::kExists);
+    return false;
+  }
   if (entry.version != 0 && entry.version != request.version && !entry.lost) {
     // A version whose fate is open (rule 3) is neither taken nor refused: the sender asks again.
     if (has_source(entry)) reply(Code::kExists);
@@ -329,19 +354,18 @@ void Directory::on_want(Time now, NodeRef from, const Want& want, Output& out) {
     return;
   }
   Entry& entry = entries_[want.id];
-  if (entry.version == 0 && known_.contains(want.id)) {
+  if (entry.version == 0 && !entry.reserved && known_.contains(want.id)) {
     COVERAGE_MARK(home_remembers_what_is_lost);
-    entry.version = known_.version_of(want.id);
-    entry.committed = true;
+    take_known(want.id, entry);
     resolve(now, want.id, entry, out);
   }
   if (entry.lost && !want.wait_if_lost) {
-    out.sends.push_back({from, WantFailed{want.request, want.id, entry.version, Code::kLost}});
+    out.sends.push_back({from, WantFailed{want.request, want.id, entry.version, Code::kLost, entry.lost_why}});
     return;
   }
   if (want.mode == WantMode::kFetch) {
     const auto holder = entry.holders.find(from.id);
-    if (holder != entry.holders.end() && holder->second.state != CopyState::kGrowing) {
+    if (holder != entry.holders.end() && holder->second.state != CopyState::kGrowing && holder->second.roots == 0) {
       // It asks, so it does not have it, unless this is an old request that crossed its put.
       if (holder->second.primary) return;
       unhold(want.id, entry, from.id);
@@ -350,12 +374,13 @@ void Directory::on_want(Time now, NodeRef from, const Want& want, Output& out) {
   }
   if (serve_one(now, want.id, entry, {from, want}, out)) return;
   // A partial copy stays with its owner; it is a holder only while it is attached or about to be.
-  if (want.mode == WantMode::kFetch && entry.holders.contains(from.id)) {
+  const auto holder = entry.holders.find(from.id);
+  if (want.mode == WantMode::kFetch && holder != entry.holders.end() && holder->second.roots == 0) {
     unhold(want.id, entry, from.id);
     resolve(now, want.id, entry, out);
   }
   if (entry.lost && !want.wait_if_lost) {
-    out.sends.push_back({from, WantFailed{want.request, want.id, entry.version, Code::kLost}});
+    out.sends.push_back({from, WantFailed{want.request, want.id, entry.version, Code::kLost, entry.lost_why}});
     return;
   }
   entry.waiters[{from.id, want.mode}] = {from, want};
@@ -377,7 +402,7 @@ void Directory::tell_waiters(Time now, Output& out) {
 }
 
 void Directory::tell_to_wait(const ObjectId& id, const Entry& entry, const Waiter& waiter, Output& out) const {
-  out.sends.push_back({waiter.ref, Waiting{waiter.want.request, id, entry.lost ? 0 : entry.version}});
+  out.sends.push_back({waiter.ref, Waiting{waiter.want.request, id, entry.lost ? 0 : entry.version, entry.reserved}});
 }
 
 void Directory::on_unwant(NodeRef from, const Unwant& unwant) {
@@ -407,12 +432,13 @@ bool Directory::serve_one(Time now, const ObjectId& id, Entry& entry, const Wait
   if (entry.version == 0 || entry.lost || !has_source(entry)) return false;
   const Want& want = waiter.want;
   if (want.mode == WantMode::kNotify) {
-    if (entry.committed) out.sends.push_back({waiter.ref, Found{want.request, id, entry.version, entry.size}});
+    if (entry.committed) answer_notify(id, entry, waiter, out);
     return entry.committed;
   }
   // A want that was overtaken by the node's own put: it has what it asked for.
   const auto holder = entry.holders.find(waiter.ref.id);
-  if (holder != entry.holders.end() && holder->second.state != CopyState::kGrowing) return true;
+  const bool root = holder != entry.holders.end() && holder->second.roots > 0;
+  if (holder != entry.holders.end() && holder->second.state != CopyState::kGrowing && !root) return true;
   if (!entry.committed || !host_.can_inline(id, entry.version)) return assign(now, id, entry, waiter, out);
   hold(id, entry, waiter.ref, CopyState::kComplete, false, want.request);
   if (entry.plan) entry.plan->add_root(waiter.ref.id);
@@ -424,19 +450,26 @@ bool Directory::assign(Time now, const ObjectId& id, Entry& entry, const Waiter&
   // What is still being written grows from its front, in one slice.
   if (entry.slices == 0) entry.slices = entry.committed ? host_.slices_for(entry.size) : 1;
   if (!entry.plan) {
-    entry.plan = host_.make_planner(entry.size, entry.slices);
+    entry.plan = host_.make_planner(entry.size, entry.slices, is_striped(entry));
     for (const auto& [node, holder] : entry.holders)
       if (holder.state != CopyState::kGrowing) entry.plan->add_root(node);
   }
   Want request = waiter.want;
   if (request.have_version != entry.version) request.slices.clear();
-  const std::vector<NodeId> parents = entry.plan->choose(now, waiter.ref.id, request);
+  std::vector<NodeId> parents = entry.plan->choose(now, waiter.ref.id, request);
+  for (NodeId& parent : parents) {
+    if (parent.is_nil() || entry.holders.contains(parent)) continue;
+    entry.plan->remove(parent);  // it asked, and then did not take what it was given
+    parent = {};
+  }
   // Who gets other slices already keeps its place in the plan, and asks again for the rest.
   const bool part = !request.slices.empty() && request.slices.size() < entry.slices;
   if (!(part && entry.holders.contains(waiter.ref.id)) && std::ranges::all_of(parents, &NodeId::is_nil)) return false;
   Assign answer{waiter.want.request, id, entry.version, entry.size, entry.meta, entry.committed, entry.slices, {}};
   for (NodeId parent : parents) answer.parents.push_back(parent.is_nil() ? NodeRef{} : entry.holders.at(parent).ref);
-  hold(id, entry, waiter.ref, CopyState::kGrowing, false, waiter.want.request);
+  const auto holder = entry.holders.find(waiter.ref.id);
+  if (holder == entry.holders.end() || holder->second.roots == 0)
+    hold(id, entry, waiter.ref, CopyState::kGrowing, false, waiter.want.request);
   out.sends.push_back({waiter.ref, std::move(answer)});
   return true;
 }

@@ -51,7 +51,8 @@ class Directory {
     virtual bool can_inline(const ObjectId& id, Version version) const = 0;
     // How many slices an object of this size is cut into when it is sent to others.
     virtual std::uint32_t slices_for(std::uint64_t size) const = 0;
-    virtual std::unique_ptr<ParentPlanner> make_planner(std::uint64_t size, std::uint32_t slices) = 0;
+    // `striped`: the slices come into being on different nodes, which are the roots of the plan.
+    virtual std::unique_ptr<ParentPlanner> make_planner(std::uint64_t size, std::uint32_t slices, bool striped) = 0;
   };
 
   struct Outgoing {
@@ -93,6 +94,19 @@ class Directory {
   void add_own_copy(const ObjectId& id, Version version);
   void serve(Time now, const ObjectId& id, Output& out);
 
+  // --- reduces whose target's home is here
+  // The id is taken, though nobody has bytes yet. kExists, kDeleted, or kUnavailable: it is not known yet; ask again.
+  Code reserve(Time now, const ObjectId& id, Output& out);
+  // The reduce that has reserved the id makes this version now: what there is of another one is reset.
+  void expect(const ObjectId& id, Version version, Output& out);
+  void release(Time now, const ObjectId& id, Output& out);
+  // What grows there is final from now on: it can be lost, never reset.
+  void commit(const ObjectId& id, Version version);
+  // Nobody will produce it: whoever waits is told why.
+  void fail_waiters(const ObjectId& id, Code code, const std::string& why, Output& out);
+  // Somebody produced it, or will.
+  bool is_taken(const ObjectId& id) const;
+
   void tick(Time now, Output& out);
   Time next_wakeup() const;
 
@@ -112,8 +126,11 @@ class Directory {
     std::uint64_t size = 0;
     std::string meta;
     std::uint32_t slices = 0;  // fixed by the first assignment; 0 = not yet
+    bool reserved = false;     // by a reduce that is under way
+    Version expected = 0;      // what it makes
     bool committed = false;
     bool lost = false;
+    std::string lost_why;  // in words, if there is more to say than that its holders died
     Time lost_until;
     std::map<NodeId, Holder> holders;
     std::map<std::pair<NodeId, WantMode>, Waiter> waiters;
@@ -135,10 +152,12 @@ class Directory {
   void ensure_primary(const ObjectId& id, Entry& entry, Output& out);
   void declare_lost(Time now, const ObjectId& id, Entry& entry, Output& out);
   void forget_version(Entry& entry);
+  void take_known(const ObjectId& id, Entry& entry) const;
   static void describe(Entry& entry, std::uint64_t size, const std::string& meta);
   void serve_waiters(Time now, const ObjectId& id, Entry& entry, Output& out);
   bool serve_one(Time now, const ObjectId& id, Entry& entry, const Waiter& waiter, Output& out);
   bool assign(Time now, const ObjectId& id, Entry& entry, const Waiter& waiter, Output& out);
+  void answer_notify(const ObjectId& id, Entry& entry, const Waiter& waiter, Output& out);
   void bury(const ObjectId& id, Version version, Time until, Output& out);
   void dropped(const ObjectId& id, NodeRef holder, Output& out);
   void node_died(Time now, NodeRef node, Output& out);
@@ -149,7 +168,8 @@ class Directory {
   static std::size_t kind_of(const Message& message);
   void erase_if_empty(const ObjectId& id);
   void note_interest(const ObjectId& id, const Entry& entry, NodeId node);
-  bool has_source(const Entry& entry) const;
+  static bool has_source(const Entry& entry);
+  static bool is_striped(const Entry& entry);
 
   NodeRef self_;
   Limits limits_;

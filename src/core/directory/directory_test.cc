@@ -33,7 +33,7 @@ class DirectoryTest : public testing::Test, private Directory::Host {
 
   bool can_inline(const ObjectId&, Version) const override { return inline_; }
   std::uint32_t slices_for(std::uint64_t) const override { return 1; }
-  std::unique_ptr<ParentPlanner> make_planner(std::uint64_t, std::uint32_t) override {
+  std::unique_ptr<ParentPlanner> make_planner(std::uint64_t, std::uint32_t, bool) override {
     return std::make_unique<FirstRoot>();
   }
 

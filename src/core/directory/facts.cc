@@ -62,13 +62,16 @@ void Directory::take_fact(Time now, NodeRef from, const Fact& fact, Output& out)
     return;
   }
   Entry& entry = entries_[fact.id];
+  if (entry.reserved && fact.state == CopyState::kKnows) return;  // what was before does not matter any more
+  const bool news = entry.version == 0;
   if (!take_version(fact.id, entry, from, fact, out)) {
     erase_if_empty(fact.id);
     return;
   }
+  if (fact.state == CopyState::kKnows && news) entry.lost_why = fact.meta;
   if (fact.committed || fact.state == CopyState::kComplete) entry.committed = true;
   if (fact.state == CopyState::kComplete) entry.lost = false;
-  if (fact.state == CopyState::kGrowing && entry.slices == 0) entry.slices = fact.slices;
+  if ((fact.state == CopyState::kGrowing || fact.roots > 0) && entry.slices == 0) entry.slices = fact.slices;
   if (fact.state != CopyState::kKnows) {
     const auto known = entry.holders.find(from.id);
     const bool was_primary = known != entry.holders.end() && known->second.primary;
@@ -76,6 +79,7 @@ void Directory::take_fact(Time now, NodeRef from, const Fact& fact, Output& out)
     const bool sealed = known != entry.holders.end() && known->second.state == CopyState::kComplete;
     const CopyState state = sealed && fact.state == CopyState::kWriting ? CopyState::kComplete : fact.state;
     hold(fact.id, entry, from, state, state == CopyState::kComplete && (fact.primary || was_primary));
+    entry.holders.at(from.id).roots = state == CopyState::kWriting ? fact.roots : 0;
     if (was_primary && !fact.primary && fact.state == CopyState::kComplete)
       out.sends.push_back({from, Pin{fact.id, entry.version, true}});
     if (entry.plan && fact.state != CopyState::kGrowing) entry.plan->add_root(from.id);
@@ -93,6 +97,11 @@ bool Directory::take_version(const ObjectId& id, Entry& entry, NodeRef from, con
   if (entry.version == fact.version) {
     if (has_bytes) describe(entry, fact.size, fact.meta);
     return true;
+  }
+  if (entry.reserved && !theirs_final && fact.version != entry.expected) {
+    // An older attempt. Its root has a new order on the way; whoever copied it is to let go.
+    if (fact.state == CopyState::kGrowing) out.sends.push_back({from, Drop{id, fact.version, DropReason::kReset}});
+    return false;
   }
   // Hearsay gives way to bytes: whoever knows an older version may not have heard that it was lost and put again.
   const bool theirs_wins = entry.version == 0 || (has_bytes && entry.holders.empty() && !entry.lost) ||
@@ -174,7 +183,7 @@ void Directory::on_delete(Time now, NodeRef from, const DeleteRequest& request, 
     return;
   }
   const auto it = entries_.find(request.id);
-  const bool existed = it != entries_.end() && it->second.version != 0;
+  const bool existed = it != entries_.end() && (it->second.version != 0 || it->second.reserved);
   std::set<NodeRef> holders;
   if (existed) {
     for (const auto& [node, holder] : it->second.holders) holders.insert(holder.ref);
@@ -182,6 +191,85 @@ void Directory::on_delete(Time now, NodeRef from, const DeleteRequest& request, 
   }
   if (it != entries_.end()) bury(request.id, it->second.version, now + limits_.tombstone_life, out);
   if (holders.empty()) out.sends.push_back({from, DeleteReply{request.request, request.id, existed}});
+}
+
+// --- reduces -------------------------------------------------------------------------------------------------------------
+
+// The bytes themselves, if they are welcome and here; otherwise where they are.
+void Directory::answer_notify(const ObjectId& id, Entry& entry, const Waiter& waiter, Output& out) {
+  const Want& want = waiter.want;
+  if (entry.size <= want.inline_bytes && waiter.ref != self_ && host_.can_inline(id, entry.version)) {
+    hold(id, entry, waiter.ref, CopyState::kComplete, false, want.request);
+    if (entry.plan) entry.plan->add_root(waiter.ref.id);
+    out.sends.push_back({waiter.ref, InlineObject{want.request, id, entry.version, entry.meta}, true});
+    return;
+  }
+  Found found{want.request, id, entry.version, entry.size, entry.meta, {}};
+  for (const auto& [node, holder] : entry.holders)
+    if (holder.state == CopyState::kComplete && (holder.primary || found.holder.id.is_nil())) found.holder = holder.ref;
+  out.sends.push_back({waiter.ref, std::move(found)});
+}
+
+Code Directory::reserve(Time now, const ObjectId& id, Output& out) {
+  if (!recovery_.settled(id)) {
+    recovery_.demand(now, true);
+    tick(now, out);
+    if (!recovery_.settled(id)) return Code::kUnavailable;
+  }
+  if (tombstones_.contains(id)) return Code::kDeleted;
+  Entry& entry = entries_[id];
+  if (entry.reserved || (entry.version != 0 && !entry.lost)) return Code::kExists;
+  forget_version(entry);
+  entry.reserved = true;
+  return Code::kOk;
+}
+
+void Directory::expect(const ObjectId& id, Version version, Output& out) {
+  const auto it = entries_.find(id);
+  if (it == entries_.end() || !it->second.reserved || it->second.expected == version) return;
+  Entry& entry = it->second;
+  entry.expected = version;
+  if (entry.version == 0 || entry.committed) return;
+  const auto holders = entry.holders;
+  for (const auto& [node, holder] : holders) {
+    out.sends.push_back({holder.ref, Drop{id, entry.version, DropReason::kReset}});
+    unhold(id, entry, node);
+  }
+  forget_version(entry);
+}
+
+void Directory::release(Time now, const ObjectId& id, Output& out) {
+  const auto it = entries_.find(id);
+  if (it == entries_.end()) return;
+  it->second.reserved = false;
+  resolve(now, id, it->second, out);
+  erase_if_empty(id);
+}
+
+void Directory::commit(const ObjectId& id, Version version) {
+  const auto it = entries_.find(id);
+  if (it != entries_.end() && it->second.version == version) it->second.committed = true;
+}
+
+void Directory::fail_waiters(const ObjectId& id, Code code, const std::string& why, Output& out) {
+  const auto it = entries_.find(id);
+  if (it == entries_.end()) return;
+  const auto waiters = std::move(it->second.waiters);
+  it->second.waiters.clear();
+  for (const auto& [key, waiter] : waiters) {
+    if (code == Code::kLost && waiter.want.wait_if_lost) {
+      it->second.waiters.emplace(key, waiter);
+      continue;
+    }
+    out.sends.push_back({waiter.ref, WantFailed{waiter.want.request, id, 0, code, why}});
+    note_interest(id, it->second, key.first);
+  }
+  erase_if_empty(id);
+}
+
+bool Directory::is_taken(const ObjectId& id) const {
+  const auto it = entries_.find(id);
+  return it != entries_.end() && (it->second.reserved || (it->second.version != 0 && !it->second.lost));
 }
 
 // `holder` has no copy of `id` any more. The last one's word ends the delete.

@@ -13,6 +13,7 @@ struct DirectoryHolder {
   CopyState state = CopyState::kGrowing;
   bool primary = false;
   bool told_to_reset = false;  // its answer is awaited
+  std::uint32_t roots = 0;     // slices that come into being there
   std::uint64_t request = 0;   // of the want or put that made it a holder; 0 = an announcement did
 };
 

@@ -9,6 +9,7 @@
 #include <deque>
 #include <map>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "base/node_id.h"
@@ -24,18 +25,20 @@ class VersionMemory {
     Version version = 0;
     Time until;
     NodeId home;
+    std::string why = {};  // known, and gone: in words, if there is more to say than that
   };
 
   explicit VersionMemory(std::size_t max) : max_(max) {}
 
   // Keeps the later expiry if there is one already.
-  void add(const ObjectId& id, Version version, Time until, NodeId home) {
-    const auto [it, fresh] = items_.try_emplace(id, Item{version, until, home});
+  void add(const ObjectId& id, Version version, Time until, NodeId home, const std::string& why = {}) {
+    const auto [it, fresh] = items_.try_emplace(id, Item{version, until, home, why});
     if (fresh) {
       by_home_[home].insert(id);
     } else if (it->second.until < until) {
       it->second.version = version;
       it->second.until = until;
+      it->second.why = why;
     } else {
       return;
     }

@@ -28,6 +28,7 @@ struct SliceFetch {
   std::uint64_t watermark = 0;  // when no pull is under way: how far it is, absolute
   std::uint64_t end = 0;
   std::uint32_t children = 0;  // accepted pulls of peers
+  bool combined = false;       // not pulled: a slot of a reduce fills it
 };
 
 struct Copy {
@@ -48,6 +49,9 @@ struct Copy {
   std::uint32_t views = 0;         // of clients
   std::uint32_t serves = 0;        // accepted pulls of peers
   std::uint32_t pulls = 0;         // our own pulls into it
+  std::uint32_t holds = 0;         // slots of reduces that read it or fill it
+  bool combined = false;           // kWriting: filled by slots and pulls, not by a client
+  bool kept = false;               // until it is complete, though nobody here may read it
   ClientKey writer = 0;            // the client that writes it
   std::uint64_t written = 0;       // by that client, from the front
   std::vector<SliceFetch> slices;  // while it grows by pulling
@@ -56,7 +60,7 @@ struct Copy {
   std::list<CopyKey>::iterator lru;  // valid if listed
   bool listed = false;
 
-  bool idle() const { return views == 0 && serves == 0 && pulls == 0; }
+  bool idle() const { return views == 0 && serves == 0 && pulls == 0 && holds == 0; }
   std::uint32_t slice_count() const { return slices.empty() ? 1 : static_cast<std::uint32_t>(slices.size()); }
 };
 

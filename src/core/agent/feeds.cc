@@ -1,0 +1,113 @@
+// What a slot pulls from others, and what others pull from it.
+#include <algorithm>
+
+#include "base/coverage.h"
+#include "core/agent/impl.h"
+
+namespace hoplite {
+namespace {
+constexpr std::uint32_t kPatience =
+    8;  // pulls of an input that were refused or fell silent before the coordinator is told
+}  // namespace
+
+// --- inputs --------------------------------------------------------------------------------------------------------------
+
+void Agent::Impl::pull_feed(const SlotKey& key, std::size_t index) {
+  SlotRecord& slot = slots_.at(key);
+  if (index >= slot.feeds.size()) return;
+  SlotFeed& feed = slot.feeds[index];
+  timers_.cancel(feed.retry);
+  if (feed.silent && feed.transfer != 0 && progress_.watermark(feed.copy, slot.order.slice) == feed.silent_at)
+    emit(effect::CancelPull{feed.transfer});  // it is started again, from where it was
+  feed.silent = false;
+  if (feed.done || feed.transfer != 0 || feed.copy == 0) return;
+  const Address* address = membership_.address_of(feed.from.node.id);
+  Copy& copy = *table_.find(feed.copy);
+  if (address == nullptr || copy.closing) {
+    const Time later = now_ + limits_.retry_backoff * 5;
+    return timers_.set(feed.retry, later, {Timer::Kind::kSlotFeed, key.first, index, key.second});
+  }
+  feed.transfer = next_transfer_++;
+  pulls_[feed.transfer] = {copy.key, slot.order.slice};
+  ++copy.pulls;
+  membership_.touch(now_, feed.from.node.id);
+  PullRequest pull;
+  pull.transfer = feed.transfer;
+  pull.id = feed.from.id;
+  pull.version = feed.from.version;
+  pull.slice = slot.order.slice;
+  pull.slices = slot.order.slices;
+  pull.offset = feed.watermark;
+  pull.slot = true;
+  emit(effect::StartPull{feed.from.node, *address, copy.key, pull});
+}
+
+void Agent::Impl::feed_accepted(const std::pair<SlotKey, std::size_t>& feed, CopyKey) {
+  slots_.at(feed.first).feeds[feed.second].failures = 0;
+}
+
+// There is nobody else to pull it from, so this is only for connections that died without a word.
+void Agent::Impl::feed_silent(const std::pair<SlotKey, std::size_t>& at) {
+  SlotRecord& slot = slots_.at(at.first);
+  SlotFeed& feed = slot.feeds[at.second];
+  if (feed.silent) return;
+  feed.silent = true;
+  feed.silent_at = progress_.watermark(feed.copy, slot.order.slice);
+  const Time later = now_ + limits_.stall_after * 8;
+  timers_.set(feed.retry, later, {Timer::Kind::kSlotFeed, at.first.first, at.second, at.first.second});
+}
+
+void Agent::Impl::feed_ended(std::pair<SlotKey, std::size_t> at, CopyKey, const event::PullEnded& e) {
+  SlotRecord& slot = slots_.at(at.first);
+  SlotFeed& feed = slot.feeds[at.second];
+  feed.transfer = 0;
+  feed.watermark = std::max(feed.watermark, e.watermark);
+  if (e.how == PullEnd::kComplete) {
+    feed.done = true;
+    return;
+  }
+  COVERAGE_MARK(slot_input_interrupted);
+  ++feed.failures;
+  if (e.how != PullEnd::kConnectionLost && feed.failures >= kPatience)
+    return refuse_slot(at.first, Code::kUnavailable, feed.from.id,
+                       "node " + feed.from.node.id.to_string() + " does not have it");
+  const Duration pause = limits_.retry_backoff * std::min<std::int64_t>(feed.failures, 10);
+  timers_.set(feed.retry, now_ + pause, {Timer::Kind::kSlotFeed, at.first.first, at.second, at.first.second});
+}
+
+// --- what others may pull ------------------------------------------------------------------------------------------------
+
+void Agent::Impl::export_copy(const ObjectId& id, Version version, CopyKey copy) {
+  Export& item = exports_[{id, version}];
+  item.copy = copy;
+  ++item.slots;
+  reconsider_parked(id);
+  std::vector<SlotKey> waiting;  // slots of this node that take it
+  for (const auto& [key, slot] : slots_)
+    if (slot.out == 0 && std::ranges::any_of(slot.feeds, [&](const SlotFeed& feed) {
+          return feed.copy == 0 && feed.from == SlotInput{self(), id, version};
+        }))
+      waiting.push_back(key);
+  for (const SlotKey& key : waiting)
+    if (slots_.contains(key)) start_slot(key);
+}
+
+void Agent::Impl::unexport(const ObjectId& id, Version version) {
+  const auto it = exports_.find({id, version});
+  if (it != exports_.end() && --it->second.slots == 0) exports_.erase(it);
+}
+
+void Agent::Impl::serve_export(Copy& copy, const ParkedPull& asked) {
+  const PullRequest& pull = asked.pull;
+  const auto refuse = [&] { emit(effect::RefusePull{asked.channel, pull.transfer, Code::kUnavailable}); };
+  if (copy.closing || copy.serves >= 2 * limits_.max_children * pull.slices) return refuse();
+  const auto combined = combines_.find({copy.key, pull.slice});
+  const SlotOrder* order = combined == combines_.end() ? nullptr : &slots_.at(combined->second).order;
+  // While it is being combined, only the slice that it is of, and no further than it is.
+  if (order != nullptr && (pull.slice != order->slice || pull.slices != order->slices ||
+                           pull.offset > progress_.watermark(copy.key, pull.slice)))
+    return refuse();
+  accept_pull(copy, asked);
+}
+
+}  // namespace hoplite

@@ -1,0 +1,303 @@
+// This node as the coordinator of reduces, and its clients' part in them.
+//
+// What is decided is decided in core/reduce; here it meets the homes of the sources, the directory, and the clients.
+#include <algorithm>
+
+#include "base/coverage.h"
+#include "core/agent/impl.h"
+#include "protocol/reduce_check.h"
+
+namespace hoplite {
+
+// --- clients -------------------------------------------------------------------------------------------------------------
+
+void Agent::Impl::on_client(ClientKey client, std::uint64_t request, client::Reduce& m) {
+  m.spec.target = id_or_fresh(m.spec.target);
+  if (m.spec.sources.size() > limits_.max_sources || m.spec.parts > limits_.max_slices)
+    return fail(client, request, Code::kInvalidArgument,
+                "a reduce may have " + std::to_string(limits_.max_sources) + " sources and " +
+                    std::to_string(limits_.max_slices) + " parts");
+  if (const auto wrong = check(m.spec, true)) return fail(client, request, wrong->code, wrong->message);
+  const ObjectId target = m.spec.target;
+  ask_home(client, request, target, ReduceRequest{0, std::move(m.spec)});
+}
+
+void Agent::Impl::on_client(ClientKey client, std::uint64_t request, client::AddSources& m) {
+  if (m.sources.size() > limits_.max_sources) return fail(client, request, Code::kInvalidArgument, "too many sources");
+  if (const auto wrong = check_sources(m.target, m.sources)) return fail(client, request, wrong->code, wrong->message);
+  ask_home(client, request, m.target, AddSources{0, m.target, std::move(m.sources)});
+}
+
+void Agent::Impl::on_client(ClientKey client, std::uint64_t request, client::GetReduce& m) {
+  ask_home(client, request, m.target, ReduceQuery{0, m.target});
+}
+
+void Agent::Impl::ask_home(ClientKey client, std::uint64_t request, const ObjectId& target, Message message) {
+  if (target.is_nil()) return fail(client, request, Code::kInvalidArgument, "the nil id names no object");
+  const std::uint64_t key = next_request_++;
+  if (!begin_request(client, request, {PendingRequest::Kind::kReduce, target, key})) return;
+  std::visit(
+      [&](auto& m) {
+        if constexpr (requires { m.request; }) m.request = key;
+      },
+      message);
+  asks_[key] = {client, request, target, std::move(message), {}, {}};
+  send_ask(key);
+}
+
+void Agent::Impl::send_ask(std::uint64_t key) {
+  ReduceAsk& ask = asks_.at(key);
+  ask.home = home(ask.target);
+  timers_.set(ask.retry, now_ + limits_.request_retry, {Timer::Kind::kReduceAsk, {}, 0, key});
+  send(ask.home, ask.message);
+}
+
+void Agent::Impl::end_ask(std::uint64_t key, client::Reply answer) {
+  const auto it = asks_.find(key);
+  ReduceAsk ask = std::move(it->second);
+  asks_.erase(it);
+  timers_.cancel(ask.retry);
+  reply(ask.client, ask.client_request, std::move(answer));
+}
+
+void Agent::Impl::on(NodeRef from, const ReduceReply& m) {
+  const auto it = asks_.find(m.request);
+  if (it == asks_.end() || it->second.home != from) return;
+  if (m.code == Code::kUnavailable) {  // the home does not know yet what it should know
+    const Time soon = now_ + limits_.retry_backoff;
+    return timers_.set(it->second.retry, soon, {Timer::Kind::kReduceAsk, {}, 0, m.request});
+  }
+  if (m.code == Code::kOk) return end_ask(m.request, client::Reducing{m.target});
+  const std::string who = "object " + m.target.to_string() + " (home " + from.id.to_string() + ")";
+  end_ask(m.request, client::Failed{m.code, m.text.empty() ? who : who + ": " + m.text});
+}
+
+void Agent::Impl::on(NodeRef from, const ReduceAnswer& m) {
+  const auto it = asks_.find(m.request);
+  if (it != asks_.end() && it->second.home == from) end_ask(m.request, client::Reduction{m.report});
+}
+
+// --- the coordinator -----------------------------------------------------------------------------------------------------
+
+LinkCost Agent::Impl::link_cost() const { return {limits_.hop_latency.seconds(), static_cast<double>(rate_estimate_)}; }
+
+void Agent::Impl::on(NodeRef from, const ReduceRequest& m) {
+  const ObjectId& target = m.spec.target;
+  if (!is_home(from, target)) return;
+  const auto answer = [&](Code code, std::string text) {
+    send(from, ReduceReply{m.request, target, code, std::move(text)});
+  };
+  if (check(m.spec, true) || m.spec.sources.size() > limits_.max_sources || m.spec.parts > limits_.max_slices)
+    return answer(Code::kInvalidArgument, "");
+  const auto same = reductions_.find(target);
+  if (same != reductions_.end() && same->second.asker == from && same->second.request == m.request)
+    return answer(Code::kOk, "");  // asked again
+  const auto ended = ended_.find(target);
+  if (ended != ended_.end() && ended->second.asker == from && ended->second.request == m.request)
+    return answer(Code::kOk, "");  // and it was quick
+  Directory::Output homes;
+  const Code code = directory_.reserve(now_, target, homes);
+  flush(homes);
+  if (code != Code::kOk) return answer(code, "");
+  ended_.erase(target);
+  Reduction::Options options{self(), m.spec, link_cost(), limits_, random_.next()};
+  Coordinated& state =
+      reductions_.emplace(target, Coordinated{Reduction(std::move(options)), from, m.request, 0, false, {}, {}})
+          .first->second;
+  timers_.set(state.deadline, deadline_of(m.spec.timeout_ns), {Timer::Kind::kReduceDeadline, target, 0, 0});
+  answer(Code::kOk, "");
+  Reduction::Output out;
+  state.reduction.start(out);
+  carry_on(target, out);
+}
+
+void Agent::Impl::on(NodeRef from, const AddSources& m) {
+  if (!is_home(from, m.target)) return;
+  const auto it = reductions_.find(m.target);
+  if (it == reductions_.end())
+    return send(from, ReduceReply{m.request, m.target, Code::kInvalidArgument, "no reduce into it is under way"});
+  Reduction::Output out;
+  const auto wrong = it->second.reduction.add_sources(m.sources, out);
+  send(from, ReduceReply{m.request, m.target, wrong ? wrong->code : Code::kOk, wrong ? wrong->message : ""});
+  carry_on(m.target, out);
+}
+
+void Agent::Impl::on(NodeRef from, const ReduceQuery& m) {
+  if (!is_home(from, m.target)) return;
+  const auto it = reductions_.find(m.target);
+  if (it != reductions_.end()) {
+    ReduceReport report = it->second.reduction.report();
+    report.bytes = report.phase == ReducePhase::kDone ? report.size : it->second.bytes;
+    return send(from, ReduceAnswer{m.request, std::move(report)});
+  }
+  const auto ended = ended_.find(m.target);
+  if (ended != ended_.end()) return send(from, ReduceAnswer{m.request, ended->second.report});
+  send(from, ReduceReply{m.request, m.target, Code::kInvalidArgument, "its home knows of no reduce into it"});
+}
+
+void Agent::Impl::on(NodeRef from, const SlotUpdate& m) {
+  const auto it = reductions_.find(m.target);
+  if (it == reductions_.end()) {
+    const auto ended = ended_.find(m.target);
+    const bool committed = ended != ended_.end() && ended->second.report.phase == ReducePhase::kDone &&
+                           ended->second.version == m.version && m.state == SlotState::kDone;
+    if (m.state != SlotState::kEnded) send(from, SlotEnd{m.target, m.slot, m.version, committed});
+    return;
+  }
+  if (it->second.reduction.target_version() == m.version) it->second.bytes = m.bytes;
+  Reduction::Output out;
+  it->second.reduction.on_update(from, m, out);
+  carry_on(m.target, out);
+}
+
+// Carries out what the reduction has decided. Orders first: what is watched may have arrived long ago, and leads to more.
+void Agent::Impl::carry_on(const ObjectId& target, Reduction::Output& out) {
+  Coordinated& state = reductions_.at(target);
+  Reduction& reduction = state.reduction;
+  reduction.tick(now_, out);
+  Directory::Output homes;
+  directory_.expect(target, reduction.target_version(), homes);
+  flush(homes);
+  for (Reduction::Outgoing& send_one : out.sends) send(send_one.to, std::move(send_one.message));
+  timers_.set(state.timer, reduction.next_wakeup(), {Timer::Kind::kReduction, target, 0, 0});
+  if (reduction.phase() == ReducePhase::kDone && !state.committed) {
+    state.committed = true;
+    timers_.cancel(state.deadline);
+    directory_.commit(target, reduction.target_version());
+  }
+  if (reduction.over()) return finish(target);
+  if (out.watch.empty()) return;
+  const std::uint64_t inline_bytes = star_bytes(reduction.spec().count, link_cost(), limits_.inline_bytes);
+  for (const ObjectId& source : out.watch) {
+    if (!reductions_.contains(target)) return;  // one that was there already has ended it
+    watch(source, target, inline_bytes);
+  }
+}
+
+void Agent::Impl::finish(const ObjectId& target) {
+  Coordinated state = std::move(reductions_.at(target));
+  reductions_.erase(target);
+  timers_.cancel(state.timer);
+  timers_.cancel(state.deadline);
+  ReduceReport report = state.reduction.report();
+  report.bytes = report.phase == ReducePhase::kDone ? report.size : state.bytes;
+  Directory::Output homes;
+  if (report.phase == ReducePhase::kFailed) {
+    COVERAGE_MARK(reduce_failed);
+    directory_.fail_waiters(target, report.code, report.text, homes);
+  } else {
+    COVERAGE_MARK(reduce_committed);
+  }
+  directory_.release(now_, target, homes);
+  flush(homes);
+  unwatch_all(report);
+  if (!ended_.contains(target)) ended_order_.push_back(target);
+  ended_[target] = {std::move(report), state.reduction.target_version(), state.asker, state.request};
+  while (ended_order_.size() > limits_.max_reports) {
+    ended_.erase(ended_order_.front());
+    ended_order_.pop_front();
+  }
+}
+
+void Agent::Impl::cancel_reduction(const ObjectId& target, Code code, const std::string& why) {
+  const auto it = reductions_.find(target);
+  if (it == reductions_.end()) return;
+  Reduction::Output out;
+  it->second.reduction.fail(code, why, out);
+  carry_on(target, out);
+}
+
+void Agent::Impl::reductions_lose(NodeRef node) {
+  std::vector<ObjectId> targets;
+  for (const auto& [target, state] : reductions_) targets.push_back(target);
+  for (const ObjectId& target : targets) {
+    const auto it = reductions_.find(target);
+    if (it == reductions_.end()) continue;
+    Reduction::Output out;
+    it->second.reduction.on_dead(node, out);
+    carry_on(target, out);
+  }
+}
+
+// A node joined that is the target's home now: readers ask there, so the coordinator cannot stay here. Only named targets
+// can move; whoever wants a reduce to survive joins has its target minted.
+void Agent::Impl::give_up_moved_reductions() {
+  std::vector<ObjectId> moved;
+  for (const auto& [target, state] : reductions_)
+    if (home(target) != self()) moved.push_back(target);
+  for (const ObjectId& target : moved) {
+    COVERAGE_MARK(home_of_a_reduce_moved);
+    const Version version = reductions_.at(target).reduction.target_version();
+    const std::string why = "node " + home(target).id.to_string() +
+                            " joined and is its home now, before its reduce had ended; reduce again";
+    cancel_reduction(target, Code::kLost, why);
+    remember(target, version != 0 ? version : random_.next() | 1, why);
+  }
+}
+
+// We were given up: for the others, what we coordinated is lost, and what we filled has been dropped.
+void Agent::Impl::forget_reductions() {
+  while (!reductions_.empty()) {
+    const ObjectId target = reductions_.begin()->first;
+    Coordinated state = std::move(reductions_.begin()->second);
+    reductions_.erase(reductions_.begin());
+    timers_.cancel(state.timer);
+    timers_.cancel(state.deadline);
+    unwatch_all(state.reduction.report());
+    const Version version = state.reduction.target_version();
+    remember(target, version != 0 ? version : random_.next() | 1, "its coordinator was given up by the others");
+  }
+  while (!slots_.empty()) drop_slot(slots_.begin()->first);
+}
+
+// --- sources -------------------------------------------------------------------------------------------------------------
+
+void Agent::Impl::watch(const ObjectId& source, const ObjectId& target, std::uint64_t inline_bytes) {
+  Record& r = record(source);
+  r.watchers.insert(target);
+  r.watch_inline = std::max(r.watch_inline, inline_bytes);
+  const Copy* copy = current_copy(r);
+  if (copy != nullptr && copy->state == CopyState::kComplete) return became_ready(r);
+  send_notify(r);
+}
+
+// Not again for those that were told; a reduce that loses it asks again.
+void Agent::Impl::arrived(Record& record, const Reduction::Arrival& arrival) {
+  const std::set<ObjectId> watchers = std::move(record.watchers);
+  record.watchers.clear();
+  record.watch_inline = 0;
+  record.notify_if_put_again = false;
+  for (const ObjectId& target : watchers) {
+    const auto it = reductions_.find(target);
+    if (it == reductions_.end()) continue;
+    Reduction::Output out;
+    it->second.reduction.on_arrival(now_, arrival, out);
+    carry_on(target, out);
+  }
+}
+
+void Agent::Impl::went_missing(Record& record, Code code, const std::string& why) {
+  const std::set<ObjectId> watchers = record.watchers;
+  const ObjectId id = record.id;
+  for (const ObjectId& target : watchers) {
+    const auto it = reductions_.find(target);
+    if (it == reductions_.end()) continue;
+    Reduction::Output out;
+    it->second.reduction.on_missing(id, code, why, out);
+    carry_on(target, out);
+  }
+}
+
+void Agent::Impl::unwatch_all(const ReduceReport& report) {
+  for (const SourceReport& source : report.sources) {
+    Record* r = find(source.id);
+    if (r == nullptr || r->watchers.erase(report.target) == 0 || r->wants_notice()) continue;
+    timers_.cancel(r->notify_timer);
+    r->notify_request = 0;
+    r->watch_inline = 0;
+    send(r->home, Unwant{source.id, WantMode::kNotify});
+    forget_if_unused(source.id);
+  }
+}
+
+}  // namespace hoplite

@@ -1,0 +1,465 @@
+// Places in reduces that this node fills: its own sources and what it pulls from others, combined into an output.
+//
+// The coordinator orders, this node obeys and reports; it decides nothing but when to try again. Everything that a slot uses
+// is held until the coordinator ends it, or is dead.
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/coverage.h"
+#include "core/agent/impl.h"
+#include "protocol/operator.h"
+
+namespace hoplite {
+namespace {
+
+constexpr std::size_t kMaxInputs = 10'000;
+constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 48;  // of a source: sums of such sizes do not overflow
+
+}  // namespace
+
+// --- orders --------------------------------------------------------------------------------------------------------------
+
+// Orders come from peers: what does not fit together must not reach the data plane.
+bool Agent::Impl::sane(const SlotOrder& o) const {
+  const bool counts = o.slices >= 1 && o.slices <= limits_.max_slices && o.slice < o.slices && o.target_slices >= 1 &&
+                      o.target_slices <= limits_.max_slices && o.target_slice < o.target_slices &&
+                      o.own.size() + o.inputs.size() >= 1 && o.own.size() <= kMaxInputs &&
+                      o.inputs.size() <= kMaxInputs && o.meta.size() <= limits_.max_meta_bytes;
+  if (!counts || o.source_size > kMaxBytes) return false;
+  const bool arithmetic = can_reduce(o.op, o.type) && o.divide_by >= 1 && (o.divide_by == 1 || is_floating(o.type)) &&
+                          o.source_size % size_of(o.type) == 0;
+  // Either the same slice of the target, or the slice is the whole target.
+  const SliceRange range = slice_range(o.source_size, o.slices, o.slice);
+  const bool same = o.target_size == o.source_size && o.slices == o.target_slices && o.slice == o.target_slice;
+  const bool whole = o.target_slices == 1 && o.target_size == range.end - range.begin;
+  return arithmetic && (o.role != SlotRole::kRoot || same || whole);
+}
+
+void Agent::Impl::on(NodeRef from, const SlotOrder& m) {
+  const SlotKey key{m.target, m.slot};
+  const auto existing = slots_.find(key);
+  if (existing != slots_.end() && existing->second.coordinator == from && existing->second.order.version == m.version)
+    return tell_coordinator(key);
+  if (!sane(m)) return;
+  SlotRecord before;
+  if (existing != slots_.end()) {
+    // What has arrived of inputs that stay the same is kept, and goes on arriving.
+    before.feeds = existing->second.feeds;
+    for (SlotFeed& feed : before.feeds) {
+      feed.retry.reset();
+      if (feed.copy != 0) ++table_.find(feed.copy)->holds;
+    }
+    drop_slot(key);
+  }
+  SlotRecord& slot = slots_[key];
+  slot.coordinator = from;
+  slot.order = m;
+  cut_into_windows(slot);
+  for (const SlotSource& source : m.own) {
+    Record* r = find(source.id);
+    Copy* copy = r == nullptr ? nullptr : current_copy(*r);
+    if (copy == nullptr || copy->version != source.version || copy->state != CopyState::kComplete ||
+        copy->extent.size != m.source_size) {
+      for (SlotFeed& feed : before.feeds) release_feed(feed);
+      return refuse_slot(key, Code::kUnavailable, source.id, "it is not here");
+    }
+    ++copy->holds;
+    slot.own.push_back(copy->key);
+    open_in_data_plane(*copy);
+  }
+  give_up_inputs(before, slot);
+  timers_.set(slot.refresh, now_ + limits_.want_refresh, {Timer::Kind::kSlot, m.target, 0, m.slot});
+  if (m.role == SlotRole::kPin) {
+    for (std::size_t i = 0; i < m.own.size(); ++i) export_copy(m.own[i].id, m.own[i].version, slot.own[i]);
+    return update_slot(key, SlotState::kDone);
+  }
+  start_slot(key);
+  if (slots_.contains(key)) tell_coordinator(key);
+}
+
+// An operator that needs whole contributions has all of them come here. They are pulled and combined part by part, so that
+// memory is needed for one part of each.
+void Agent::Impl::cut_into_windows(SlotRecord& slot) {
+  SlotOrder& o = slot.order;
+  const bool whole = limits_.always_whole || traits_of(o.op).whole_contributions;
+  if (!whole || o.role != SlotRole::kRoot || o.slices != 1 || o.target_slices != 1) return;
+  const std::uint64_t part = limits_.slice_bytes != 0 ? limits_.slice_bytes : kMiB;
+  const std::uint64_t windows = std::clamp<std::uint64_t>(o.target_size / part, 1, limits_.max_slices);
+  o.slices = o.target_slices = slot.windows = static_cast<std::uint32_t>(windows);
+}
+
+// As soon as its inputs of this node are there, and there is room.
+void Agent::Impl::start_slot(const SlotKey& key) {
+  if (!take_local_inputs(key) || begin_slot(key)) return;
+  SlotRecord& slot = slots_.at(key);
+  // Others may have room: an output is soon given up, and the target itself not much later.
+  const bool root = slot.order.role == SlotRole::kRoot;
+  const Duration patience = root ? limits_.request_retry : limits_.retry_backoff * 10;
+  timers_.set(slot.room_deadline, now_ + patience, {Timer::Kind::kSlotRoom, key.first, 0, key.second});
+  queue_for_room({key.first, slot_bytes(slot.order), false, key.second, 0, 0, {}, {}});
+}
+
+// Outputs of this node's own slots. False: one is not there yet.
+bool Agent::Impl::take_local_inputs(const SlotKey& key) {
+  SlotRecord& slot = slots_.at(key);
+  for (std::size_t i = 0; i < slot.feeds.size(); ++i) {
+    SlotFeed& feed = slot.feeds[i];
+    if (feed.from.node.id != self().id || feed.copy != 0) continue;
+    const auto exported = exports_.find({feed.from.id, feed.from.version});
+    if (exported == exports_.end()) return false;  // export_copy() looks again
+    COVERAGE_MARK(slot_takes_the_output_of_its_own_node);
+    feed.copy = exported->second.copy;
+    feed.local = feed.done = true;
+    ++table_.find(feed.copy)->holds;
+  }
+  return true;
+}
+
+// The new order's inputs, with what the old one had of them.
+void Agent::Impl::give_up_inputs(SlotRecord& before, SlotRecord& slot) {
+  for (const SlotInput& input : slot.order.inputs) {
+    SlotFeed& feed = slot.feeds.emplace_back();
+    const auto old = std::ranges::find_if(before.feeds, [&](const SlotFeed& f) { return f.from == input; });
+    if (old != before.feeds.end() && old->copy != 0) {
+      COVERAGE_MARK(slot_kept_an_input);
+      std::swap(feed, *old);
+    }
+    feed.from = input;
+    if (feed.copy != 0 && !feed.local)
+      feeds_[feed.copy] = {{slot.order.target, slot.order.slot}, slot.feeds.size() - 1};
+    timers_.cancel(feed.retry);
+  }
+  for (SlotFeed& feed : before.feeds) release_feed(feed);
+  before.feeds.clear();
+}
+
+std::uint64_t Agent::Impl::slot_bytes(const SlotOrder& order) const {
+  const SliceRange range = slice_range(order.source_size, order.slices, 0);
+  const std::uint64_t part = range.end - range.begin;
+  const auto local = std::ranges::count(order.inputs, self(), &SlotInput::node);
+  const std::uint64_t pulled = order.inputs.size() - static_cast<std::uint64_t>(local);
+  return part * pulled + (order.role == SlotRole::kRoot ? order.target_size : part);
+}
+
+// False: there is no room yet. Otherwise it is under way, or has been refused.
+bool Agent::Impl::begin_slot(const SlotKey& key) {
+  const auto it = slots_.find(key);
+  if (it == slots_.end() || it->second.out != 0) return true;
+  SlotRecord& slot = it->second;
+  if (!table_.allocator().fits(slot_bytes(slot.order))) {
+    refuse_slot(key, Code::kStoreFull, {}, room_numbers(slot_bytes(slot.order)));
+    return true;
+  }
+  if (!reserve_slot(slot)) return false;
+  timers_.cancel(slot.room_deadline);
+  run_slot(key);
+  return true;
+}
+
+// Everything has its place: combine, and pull what is to be combined.
+void Agent::Impl::run_slot(const SlotKey& key) {
+  SlotRecord& slot = slots_.at(key);
+  for (std::size_t i = 0; i < slot.feeds.size(); ++i)
+    if (!slot.feeds[i].local) feeds_[slot.feeds[i].copy] = {key, i};
+  start_combine(key, slot);
+  for (std::size_t i = 0; i < slot.feeds.size(); ++i)
+    if (!slot.feeds[i].done && slot.feeds[i].transfer == 0) pull_feed(key, i);
+}
+
+// Room for the output and for what is pulled: all of it, or nothing.
+bool Agent::Impl::reserve_slot(SlotRecord& slot) {
+  const SlotOrder& o = slot.order;
+  const SliceRange range = slice_range(o.source_size, o.slices, o.slice);
+  const bool root = o.role == SlotRole::kRoot;
+  // Several slices of one target may be made here.
+  const Record* r = root ? find(o.target) : nullptr;
+  Copy* out = r == nullptr ? nullptr : current_copy(*r);
+  const bool shared = out != nullptr && out->version == o.version && out->combined;
+  if (!shared) {
+    out = table_.add(o.target, o.version, root ? o.target_size : range.end - range.begin, Alignment::kCacheLine);
+    if (out == nullptr) return false;
+    out->current = false;
+  }
+  const CopyKey key = out->key;
+  if (!reserve_feeds(slot)) {
+    if (!shared) table_.collect(*table_.find(key));
+    return false;
+  }
+  slot.out = key;
+  ++table_.find(key)->holds;
+  return true;
+}
+
+// Room for one slice of everything that is pulled: all of it, or nothing.
+bool Agent::Impl::reserve_feeds(SlotRecord& slot) {
+  const SlotOrder& o = slot.order;
+  const SliceRange range = slice_range(o.source_size, o.slices, o.slice);
+  std::vector<CopyKey> added;
+  for (SlotFeed& feed : slot.feeds) {
+    if (feed.copy != 0) continue;
+    Copy* copy = table_.add(feed.from.id, feed.from.version, range.end - range.begin, Alignment::kCacheLine);
+    if (copy == nullptr) {
+      for (const CopyKey key : added) table_.collect(*table_.find(key));
+      return false;
+    }
+    copy->current = false;
+    added.push_back(copy->key);
+  }
+  auto next = added.begin();
+  for (SlotFeed& feed : slot.feeds) {
+    if (feed.copy != 0) continue;
+    Copy& copy = *table_.find(*next++);
+    ++copy.holds;
+    feed.copy = copy.key;
+    feed.watermark = range.begin;
+    copy.open = true;
+    emit(effect::OpenCopy{copy.key, copy.extent, o.slices, false, o.source_size, o.slices > 1 ? o.slice : kAllSlices});
+  }
+  return true;
+}
+
+void Agent::Impl::start_combine(const SlotKey& key, SlotRecord& slot) {
+  const SlotOrder& o = slot.order;
+  const SliceRange range = slice_range(o.source_size, o.slices, o.slice);
+  Copy& out = *table_.find(slot.out);
+  const bool root = o.role == SlotRole::kRoot;
+  if (!out.open) {
+    out.open = true;
+    out.combined = true;
+    out.state = CopyState::kWriting;
+    const std::uint32_t only = o.slices > 1 ? o.slice : kAllSlices;
+    if (root) emit(effect::OpenCopy{out.key, out.extent, o.target_slices, false, 0, kAllSlices});
+    else emit(effect::OpenCopy{out.key, out.extent, o.slices, false, o.source_size, only});
+    if (root) open_target(slot);
+  }
+  if (root) begin_root(slot);
+  else export_copy(o.target, o.version, out.key);
+  effect::Combine combine{out.key, root ? o.target_slice : o.slice, o.op, o.type, o.divide_by, !root, {}};
+  for (const CopyKey own : slot.own) combine.inputs.push_back({own, 0, range.begin});
+  for (const SlotFeed& feed : slot.feeds) combine.inputs.push_back({feed.copy, o.slice, range.begin});
+  combines_[{out.key, combine.slice}] = key;
+  emit(std::move(combine));
+}
+
+// The output of a root is the object itself, from its first byte on.
+void Agent::Impl::open_target(SlotRecord& slot) {
+  const SlotOrder& o = slot.order;
+  Copy& out = *table_.find(slot.out);
+  // A client that is putting it has lost: the home has given the id to the reduce.
+  if (Record* putting = find(o.target); putting != nullptr && putting->put)
+    fail_put(*putting, Code::kExists, "object " + o.target.to_string());
+  Record& r = record(o.target);
+  if (r.fetch != Fetch::kIdle) stop_asking(r);
+  if (const Copy* old = current_copy(r)) {
+    send(r.home, Withdraw{o.target, old->version});
+    detach(r);
+  }
+  out.current = true;
+  out.meta = o.meta;
+  for (std::uint32_t i = 0; i < o.target_slices; ++i) {
+    const SliceRange range = slice_range(o.target_size, o.target_slices, i);
+    const bool here = slot.windows > 1;  // every part of it comes into being here
+    out.slices.push_back({0, {}, here, false, range.begin, range.begin, range.end, 0, here});
+  }
+  r.copy = out.key;
+}
+
+// One slice of the target comes into being here. If there are others, they are fetched from where they do.
+void Agent::Impl::begin_root(SlotRecord& slot) {
+  const SlotOrder& o = slot.order;
+  Copy& out = *table_.find(slot.out);
+  SliceFetch& slice = out.slices[o.target_slice];
+  slice.combined = slice.attached = true;
+  Record& r = records_.at(o.target);
+  announce(r);
+  const bool striped = std::ranges::any_of(out.slices, [](const SliceFetch& s) { return !s.combined; });
+  out.kept = striped;
+  if (striped && r.fetch == Fetch::kIdle) send_want(r);
+  fulfil_gets(r);
+  reconsider_parked(o.target);
+}
+
+// --- combined -----------------------------------------------------------------------------------------------------------
+
+void Agent::Impl::on(const event::Combined& e) {
+  const auto it = combines_.find({e.out, e.slice});
+  if (it == combines_.end()) return;
+  const SlotKey key = it->second;
+  combines_.erase(it);
+  SlotRecord& slot = slots_.at(key);
+  if (slot.order.slice + 1 < slot.windows) return next_window(key);
+  // The output is all that is needed from now on. The sources stay: the order may be given again.
+  for (SlotFeed& feed : slot.feeds) release_feed(feed);
+  update_slot(key, SlotState::kDone);
+}
+
+// The same memory cannot serve again before the data plane has let go of it, so the next part gets its own.
+void Agent::Impl::next_window(const SlotKey& key) {
+  SlotRecord& slot = slots_.at(key);
+  slot.order.target_slice = ++slot.order.slice;
+  for (SlotFeed& feed : slot.feeds) {
+    if (feed.local) continue;
+    release_feed(feed);
+    feed.done = false;
+    feed.failures = 0;
+  }
+  continue_slot(key);
+}
+
+// Goes on with the next part as soon as there is room for it.
+void Agent::Impl::continue_slot(const SlotKey& key) {
+  SlotRecord& slot = slots_.at(key);
+  if (!reserve_feeds(slot)) {
+    const Time soon = now_ + limits_.retry_backoff;
+    return timers_.set(slot.room_deadline, soon, {Timer::Kind::kSlotRoom, key.first, 0, key.second});
+  }
+  run_slot(key);
+}
+
+// --- reports -------------------------------------------------------------------------------------------------------------
+
+void Agent::Impl::update_slot(const SlotKey& key, SlotState state) {
+  slots_.at(key).state = state;
+  tell_coordinator(key);
+}
+
+void Agent::Impl::tell_coordinator(const SlotKey& key) {
+  SlotRecord& slot = slots_.at(key);
+  const bool root = slot.order.role == SlotRole::kRoot && slot.state != SlotState::kDone;
+  timers_.set(slot.refresh, now_ + (root ? limits_.want_refresh / 10 : limits_.want_refresh),
+              {Timer::Kind::kSlot, key.first, 0, key.second});
+  SlotUpdate update{key.first, key.second, slot.order.version, slot.state, Code::kOk, {}, {}, 0};
+  if (slot.out != 0) update.bytes = progress_.watermark(slot.out, root ? slot.order.target_slice : slot.order.slice);
+  send(slot.coordinator, std::move(update));
+}
+
+void Agent::Impl::refuse_slot(const SlotKey& key, Code code, const ObjectId& culprit, std::string why) {
+  const auto it = slots_.find(key);
+  if (it == slots_.end()) return;
+  const NodeRef coordinator = it->second.coordinator;
+  const Version version = it->second.order.version;
+  drop_slot(key);
+  send(coordinator, SlotUpdate{key.first, key.second, version, SlotState::kRefused, code, culprit,
+                               "node " + self().id.to_string() + ": " + std::move(why), 0});
+}
+
+// The target may not be: it was deleted, or another version of it exists.
+void Agent::Impl::refuse_slots_into(CopyKey out, Code code, const std::string& why) {
+  std::vector<SlotKey> keys;
+  for (const auto& [key, slot] : slots_)
+    if (slot.out == out) keys.push_back(key);
+  for (const SlotKey& key : keys) refuse_slot(key, code, {}, why);
+}
+
+// --- the end -------------------------------------------------------------------------------------------------------------
+
+void Agent::Impl::on(NodeRef from, const SlotEnd& m) {
+  const SlotKey key{m.target, m.slot};
+  const auto it = slots_.find(key);
+  const bool ours = it != slots_.end() && it->second.coordinator == from && it->second.order.version == m.version;
+  if (ours && m.commit && it->second.state == SlotState::kDone) commit_slot(key);
+  else if (ours && !m.commit) drop_slot(key);
+  if (m.commit) send(from, SlotUpdate{m.target, m.slot, m.version, SlotState::kEnded, Code::kOk, {}, {}, 0});
+}
+
+// The coordinator commits all slices or none: what holds for one slot here holds for its neighbours.
+void Agent::Impl::commit_slot(const SlotKey& key) {
+  const ObjectId target = key.first;
+  const Version version = slots_.at(key).order.version;
+  const CopyKey copy_key = slots_.at(key).out;
+  std::vector<SlotKey> roots;
+  for (auto it = slots_.lower_bound({target, 0}); it != slots_.end() && it->first.first == target; ++it)
+    if (it->second.order.version == version && it->second.order.role == SlotRole::kRoot) roots.push_back(it->first);
+  Copy& out = *table_.find(copy_key);
+  const bool ours = out.current;
+  out.committed = true;
+  for (const SlotKey& root : roots) {
+    const std::uint32_t slice = slots_.at(root).order.target_slice;
+    if (ours) {
+      const bool all = slots_.at(root).windows > 1;
+      for (std::uint32_t i = all ? 0 : slice; i < (all ? out.slices.size() : slice + 1); ++i) {
+        out.slices[i].done = true;
+        emit(effect::SealCopy{out.key, i});
+      }
+    }
+    drop_slot(root);
+  }
+  if (!ours) return;
+  Record& r = records_.at(target);
+  if (std::ranges::all_of(out.slices, &SliceFetch::done)) {
+    out.primary = true;
+    complete_fetch(r, out);
+  } else {
+    reconsider_parked(target);
+  }
+}
+
+void Agent::Impl::release_hold(CopyKey key) {
+  --table_.find(key)->holds;
+  collect(key);
+}
+
+void Agent::Impl::release_feed(SlotFeed& feed) {
+  timers_.cancel(feed.retry);
+  if (feed.copy == 0) return;
+  const auto it = feed.local ? feeds_.end() : feeds_.find(feed.copy);
+  if (it != feeds_.end() && &slots_.at(it->second.first).feeds[it->second.second] == &feed) feeds_.erase(it);
+  release_hold(std::exchange(feed.copy, 0));
+  feed.transfer = 0;
+}
+
+void Agent::Impl::drop_slot(const SlotKey& key) {
+  SlotRecord& slot = slots_.at(key);
+  timers_.cancel(slot.refresh);
+  timers_.cancel(slot.room_deadline);
+  std::erase_if(room_queue_, [&](const RoomRequest& r) { return r.slot == key.second && r.id == key.first; });
+  if (slot.order.role == SlotRole::kPin)
+    for (const SlotSource& source : slot.order.own) unexport(source.id, source.version);
+  if (slot.order.role == SlotRole::kInner && slot.out != 0) unexport(key.first, slot.order.version);
+  std::vector<CopyKey> held = slot.own;
+  for (SlotFeed& feed : slot.feeds) {
+    timers_.cancel(feed.retry);
+    if (feed.copy == 0) continue;
+    if (!feed.local) feeds_.erase(feed.copy);
+    held.push_back(feed.copy);
+  }
+  const CopyKey out = slot.out;
+  const std::uint32_t slice = slot.order.role == SlotRole::kRoot ? slot.order.target_slice : slot.order.slice;
+  slots_.erase(key);
+  // What is being combined is let go when the data plane has let go of it.
+  if (combines_.erase({out, slice}) > 0) {
+    std::vector<CopyKey>& used = used_by_[out];
+    used.insert(used.end(), held.begin(), held.end());
+  } else {
+    for (const CopyKey copy : held) release_hold(copy);
+  }
+  if (out != 0) drop_output(key.first, out);
+  try_room();
+}
+
+void Agent::Impl::drop_output(const ObjectId& target, CopyKey key) {
+  Record* r = find(target);
+  const Copy& out = *table_.find(key);
+  const bool unfinished = r != nullptr && r->copy == key && !out.committed;
+  if (unfinished) send(r->home, Withdraw{target, out.version});
+  release_hold(key);
+  if (!unfinished) return;
+  detach(*r);
+  ensure_fetch(*r);
+  forget_if_unused(target);
+}
+
+// Nobody takes over: what it coordinated is lost, and who asks will be told why.
+void Agent::Impl::drop_slots_of(NodeRef coordinator) {
+  std::vector<SlotKey> keys;
+  for (const auto& [key, slot] : slots_)
+    if (slot.coordinator == coordinator) keys.push_back(key);
+  for (const SlotKey& key : keys) {
+    COVERAGE_MARK(coordinator_of_a_slot_died);
+    const Version version = slots_.at(key).order.version;
+    drop_slot(key);
+    remember(key.first, version, "node " + coordinator.id.to_string() + ", which coordinated its reduce, died");
+  }
+}
+
+}  // namespace hoplite
