@@ -39,12 +39,19 @@ void Bulk::open_copy(NodeIndex node, const effect::OpenCopy& open) {
   Copy& copy = copies[open.copy];
   copy.key = open.copy;
   copy.extent = open.extent;
+  copy.size = open.only == kAllSlices ? open.extent.size : open.size;
+  copy.only = open.only;
   copy.sealed = open.complete;
+  copy.watermarks.resize(open.slices);
+  copy.final.resize(open.slices);
   for (std::uint32_t i = 0; i < open.slices; ++i) {
-    const SliceRange range = slice_range(open.extent.size, open.slices, i);
-    copy.watermarks.push_back(open.complete ? range.end : range.begin);
-    copy.final.push_back(open.complete);
+    const bool complete = open.complete && copy.has(i);
+    copy.watermarks[i] = complete ? copy.range(i).end : copy.range(i).begin;
+    copy.final[i] = complete;
   }
+  const SliceRange room = copy.room();
+  if (room.end - room.begin != open.extent.size || (open.only != kAllSlices && open.only >= open.slices))
+    sink_.contract_broken(node, "copy " + std::to_string(open.copy) + ": the extent is not as large as its slice");
 }
 
 void Bulk::grow_copy(NodeIndex node, const effect::GrowCopy& grow) {
@@ -52,16 +59,23 @@ void Bulk::grow_copy(NodeIndex node, const effect::GrowCopy& grow) {
   if (copy == nullptr) return;
   if (copy->watermarks.size() != 1 || grow.bytes > copy->extent.size || grow.bytes < copy->watermarks[0])
     return sink_.contract_broken(node, "GrowCopy to " + std::to_string(grow.bytes) + " bytes");
+  if (planes_[node].combines.contains({grow.copy, 0}))
+    return sink_.contract_broken(node, "GrowCopy of what is being combined");
   copy->watermarks[0] = grow.bytes;
   grown(node, *copy);
 }
 
-void Bulk::seal_copy(NodeIndex node, CopyKey key) {
-  Copy* copy = find_copy(node, key, "SealCopy");
+void Bulk::seal_copy(NodeIndex node, const effect::SealCopy& seal) {
+  Copy* copy = find_copy(node, seal.copy, "SealCopy");
   if (copy == nullptr) return;
-  if (valid_until(*copy, 0) != copy->extent.size)
-    return sink_.contract_broken(node, "SealCopy of copy " + std::to_string(key) + ", which has not all its bytes");
-  copy->sealed = true;
+  const std::string name = "SealCopy of copy " + std::to_string(seal.copy);
+  const bool whole = seal.slice == kAllSlices;
+  if (!whole && !copy->has(seal.slice)) return sink_.contract_broken(node, name + ": a slice that it has not");
+  for (std::uint32_t i = 0; i < copy->slices(); ++i)
+    if (copy->has(i) && (whole || i == seal.slice) && copy->watermarks[i] != copy->range(i).end)
+      return sink_.contract_broken(node, name + ", which has not all its bytes");
+  if (whole) copy->sealed = true;
+  else copy->final[seal.slice] = true;
   grown(node, *copy);
 }
 
@@ -77,6 +91,7 @@ std::uint64_t Bulk::watermark(NodeIndex node, CopyKey copy, std::uint32_t slice)
 
 void Bulk::grown(NodeIndex node, Copy& copy) {
   for (std::size_t i = 0; i < copy.serves.size(); ++i) pump(copy.serves[i]);
+  for (std::size_t i = 0; i < copy.readers.size(); ++i) go_on(node, copy.readers[i]);
   if (!copy.following || copy.grown_posted) return;
   copy.grown_posted = true;
   const Duration delay{static_cast<std::int64_t>(random_.below(options_.post_delay.ns + 1))};
@@ -98,6 +113,9 @@ void Bulk::grown(NodeIndex node, Copy& copy) {
 void Bulk::close_copy(NodeIndex node, CopyKey key) {
   Copy* copy = find_copy(node, key, "CloseCopy");
   if (copy == nullptr) return;
+  if (!copy->readers.empty())
+    return sink_.contract_broken(node, "CloseCopy of copy " + std::to_string(key) + ", which is being combined into " +
+                                           std::to_string(copy->readers.front().out));
   copy->closing = true;
   for (const TransferIndex serve : copy->serves) {
     Transfer& transfer = transfers_[serve];
@@ -123,6 +141,7 @@ void Bulk::close_if_idle(NodeIndex node, CopyKey key) {
     CopyKey key;
     void operator()() const {
       if (!bulk->hosts_.alive(process) || bulk->hosts_.defer(process.node, *this)) return;
+      bulk->forget_combines_into(process.node, key);
       if (bulk->planes_[process.node].copies.erase(key) == 0) return;
       bulk->sink_.bulk_event(process.node, event::CopyClosed{key});
     }
@@ -138,8 +157,10 @@ void Bulk::start_pull(NodeIndex node, const effect::StartPull& start) {
   if (copy == nullptr) return;
   const PullRequest& pull = start.pull;
   const std::string name = "pull " + std::to_string(pull.transfer) + " of slice " + std::to_string(pull.slice);
-  if (pull.slices != copy->watermarks.size() || pull.slice >= pull.slices)
+  if (pull.slices != copy->slices() || !copy->has(pull.slice))
     return sink_.contract_broken(node, name + ": the copy has other slices");
+  if (planes_[node].combines.contains({start.copy, pull.slice}))
+    return sink_.contract_broken(node, name + ": it is being combined");
   if (pull.offset != copy->watermarks[pull.slice])
     return sink_.contract_broken(node, name + ": starts at " + std::to_string(pull.offset) + ", the copy is at " +
                                            std::to_string(copy->watermarks[pull.slice]));
@@ -153,7 +174,7 @@ void Bulk::start_pull(NodeIndex node, const effect::StartPull& start) {
   ends_.push_back(PullEnd::kComplete);
   transfer.child = hosts_.process(node);
   transfer.request = pull;
-  transfer.range = slice_range(copy->extent.size, pull.slices, pull.slice);
+  transfer.range = copy->range(pull.slice);
   transfer.child_copy = copy;
   transfer.last_frame = queue_.now();
   copy->pulls.push_back(index);
@@ -168,7 +189,13 @@ void Bulk::check_silence(TransferIndex index) {
   const Transfer& transfer = transfers_[index];
   if (transfer.child_state == ChildState::kOver || !hosts_.alive(transfer.child)) return;
   if (hosts_.defer(transfer.child.node, [this, index] { check_silence(index); })) return;
-  const Time due = transfer.last_frame + options_.stall_after;
+  // While frames of other streams take their time on a slow link, an accepted one's parent is not silent, and the answer to
+  // another pull may be queued behind them, as in transport/tcp/pull_connection.cc.
+  const bool accepted = transfer.child_state == ChildState::kReceiving;
+  const Time link_heard = links_[transfer.link].last_heard;
+  const bool busy = queue_.now() < link_heard + options_.stall_after;
+  const Time heard = accepted ? std::max(transfer.last_frame, link_heard) : transfer.last_frame;
+  const Time due = heard + options_.stall_after * (accepted || !busy ? 1 : 4);
   if (queue_.now() < due) {
     queue_.at(due, [this, index] { check_silence(index); });
     return;
@@ -214,7 +241,7 @@ void Bulk::scribble(const Transfer& transfer) {
   const Copy& copy = *transfer.child_copy;
   const std::uint64_t from = copy.watermarks[transfer.request.slice];
   const std::uint64_t length = random_.below(std::min<std::uint64_t>(transfer.range.end - from, 64) + 1);
-  std::memset(arena.data() + copy.extent.offset + from, 0xEE, length);
+  std::memset(arena.data() + copy.place(from), 0xEE, length);
 }
 
 // --- serves
@@ -234,6 +261,8 @@ void Bulk::accept_pull(NodeIndex node, const effect::AcceptPull& accept) {
   Copy* copy = find_copy(node, accept.copy, "AcceptPull");
   if (copy == nullptr) return;
   if (planes_[node].serves.contains(accept.serve)) return sink_.contract_broken(node, "a serve's number is in use");
+  if (copy->only != kAllSlices && (accept.pull.slices != copy->slices() || accept.pull.slice != copy->only))
+    return sink_.contract_broken(node, "AcceptPull of a slice that copy " + std::to_string(accept.copy) + " has not");
   const TransferIndex index = find_asked(node, accept.channel, accept.pull.transfer);
   if (index == kNoTransfer) {  // the child has gone or changed its mind while the pull was parked
     struct Post {

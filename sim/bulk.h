@@ -1,14 +1,17 @@
-// The simulated data plane: copies, pulls and serves as events.h and protocol/bulk.h describe them.
+// The simulated data plane: copies, pulls, serves and combinations as events.h and protocol/bulk.h describe them.
 //
 // A child dials its parent (one bulk connection for each pair), asks, and gets frames back. Data moves in pieces: a node's
 // uplink sends one piece at a time, taking turns among its serves; the downlink takes what arrives in order; a window
 // bounds what is under way in a stream, so a slow receiver slows its own stream only. Where the contract says that threads
 // may still touch a copy, this one does: bytes are read at the end of a piece's time on the wire, and a pull scribbles behind
-// its watermark until PullEnded. So an agent that frees or reuses memory too early is seen.
+// its watermark until PullEnded, as a combination that was stopped does until CopyClosed. So an agent that frees or reuses
+// memory too early is seen. The arithmetic itself takes no time.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -47,9 +50,16 @@ class BulkSink {
 
 class Bulk {
  public:
+  struct CombineKey {  // what is made
+    CopyKey out = 0;
+    std::uint32_t slice = 0;
+    auto operator<=>(const CombineKey&) const = default;
+  };
   struct Copy {
     CopyKey key = 0;
     Extent extent;
+    std::uint64_t size = 0;                 // of the object
+    std::uint32_t only = kAllSlices;        // the one slice of it that is in the extent
     std::vector<std::uint64_t> watermarks;  // absolute, one for each slice
     std::vector<bool> final;                // that slice is complete and committed
     bool sealed = false;                    // all of them are
@@ -58,6 +68,15 @@ class Bulk {
     bool closing = false;
     std::vector<TransferIndex> serves;
     std::vector<TransferIndex> pulls;
+    std::vector<CombineKey> readers;  // combinations that it is an input of
+
+    std::uint32_t slices() const { return static_cast<std::uint32_t>(watermarks.size()); }
+    SliceRange range(std::uint32_t slice) const { return slice_range(size, slices(), slice); }
+    bool has(std::uint32_t slice) const { return slice < slices() && (only == kAllSlices || slice == only); }
+    // The part of the object that the extent is for.
+    SliceRange room() const { return only == kAllSlices ? SliceRange{0, size} : range(only); }
+    // Where the byte at `offset` of the object is in the arena.
+    std::uint64_t place(std::uint64_t offset) const { return extent.offset + offset - room().begin; }
   };
   enum class ChildState : std::uint8_t { kAsking, kReceiving, kOver };
   enum class ParentState : std::uint8_t { kUnknown, kAsked, kServing, kStopping, kOver };
@@ -101,7 +120,8 @@ class Bulk {
   // --- effects of the agent on `node`
   void open_copy(NodeIndex node, const effect::OpenCopy& open);
   void grow_copy(NodeIndex node, const effect::GrowCopy& grow);
-  void seal_copy(NodeIndex node, CopyKey copy);
+  void seal_copy(NodeIndex node, const effect::SealCopy& seal);
+  void combine(NodeIndex node, const effect::Combine& order);
   void follow_copy(NodeIndex node, CopyKey copy);
   void close_copy(NodeIndex node, CopyKey copy);
   void start_pull(NodeIndex node, const effect::StartPull& start);
@@ -145,15 +165,23 @@ class Bulk {
     std::vector<TransferIndex> transfers;
     std::deque<UpFrame> up;  // pulls and cancels: waiting for the dial, then under way
     Time last_arrival;
+    Time last_heard;  // by the child, of any transfer
     std::uint32_t held = 0;
     bool news_for_child_held = false;
     bool news_for_parent_held = false;
   };
   using LinkIndex = std::uint32_t;
+  struct Combine {
+    effect::Combine order;
+    SliceRange range;        // of what is made
+    std::uint64_t done = 0;  // bytes
+    bool complete = false;   // and its event is under way
+  };
   struct Plane {  // what one process has
     std::unordered_map<CopyKey, Copy> copies;
     std::unordered_map<TransferId, TransferIndex> pulls;
     std::unordered_map<ServeId, TransferIndex> serves;  // not yet ended
+    std::map<CombineKey, Combine> combines;             // until Combined, or until what they make is closed
     std::unordered_map<NodeRef, LinkIndex> links;       // dialled
     std::deque<TransferIndex> turns;                    // serves with something to send
     bool uplink_busy = false;
@@ -172,6 +200,14 @@ class Bulk {
   void scribble(const Transfer& transfer);
   void check_silence(TransferIndex transfer);
   TransferIndex find_asked(NodeIndex node, ChannelId channel, TransferId transfer) const;
+
+  // bulk_combine.cc
+  std::string fault_of(NodeIndex node, const effect::Combine& order) const;
+  void go_on(NodeIndex node, CombineKey key);
+  void do_arithmetic(NodeIndex node, const Combine& combine, std::uint64_t bytes);
+  void deliver_combined(ProcessId process, CombineKey key);
+  void forget_combine(NodeIndex node, CombineKey key);
+  void forget_combines_into(NodeIndex node, CopyKey copy);
 
   // bulk_pump.cc
   static std::uint64_t valid_until(const Copy& copy, std::uint64_t offset);

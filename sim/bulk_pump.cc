@@ -8,11 +8,11 @@ namespace hoplite::sim {
 
 // How far the copy is valid without a gap, from `offset` on: over as many of its slices as are complete.
 std::uint64_t Bulk::valid_until(const Copy& copy, std::uint64_t offset) {
-  const auto slices = static_cast<std::uint32_t>(copy.watermarks.size());
-  if (slices == 1 || copy.extent.size == 0) return copy.watermarks[0];
-  const std::uint64_t step = slice_range(copy.extent.size, slices, 0).end;
+  const std::uint32_t slices = copy.slices();
+  if (slices == 1 || copy.size == 0) return copy.watermarks[0];
+  const std::uint64_t step = copy.range(0).end;
   auto slice = static_cast<std::uint32_t>(std::min<std::uint64_t>(offset / step, slices - 1));
-  while (slice + 1 < slices && copy.watermarks[slice] == slice_range(copy.extent.size, slices, slice).end) ++slice;
+  while (slice + 1 < slices && copy.watermarks[slice] == copy.range(slice).end) ++slice;
   return copy.watermarks[slice];
 }
 
@@ -64,7 +64,7 @@ void Bulk::piece_sent(ProcessId process, TransferIndex index) {
   Transfer::Frame frame{FrameType::kData, Code::kOk, transfer.next_send, transfer.sending, {}};
   const ByteSpan arena = sink_.arena(process.node);
   if (!arena.empty()) {
-    const std::byte* from = arena.data() + transfer.parent_copy->extent.offset + transfer.next_send;
+    const std::byte* from = arena.data() + transfer.parent_copy->place(transfer.next_send);
     frame.bytes.assign(reinterpret_cast<const char*>(from), transfer.sending);
   }
   transfer.next_send += transfer.sending;
@@ -119,7 +119,7 @@ void Bulk::frame_delivered(TransferIndex index) {
   const Transfer::Frame frame = std::move(transfer.frames.front());
   transfer.frames.pop_front();
   --transfer.on_downlink;
-  transfer.last_frame = queue_.now();
+  transfer.last_frame = links_[transfer.link].last_heard = queue_.now();
   const bool over = transfer.child_state == ChildState::kOver;
   switch (frame.type) {
     case FrameType::kAccept:
@@ -150,7 +150,7 @@ void Bulk::take_data(TransferIndex index, const Transfer::Frame& frame) {
     CHECK(frame.offset == watermark, "a frame that is not the next one", frame.offset, watermark);
     if (!frame.bytes.empty()) {
       const ByteSpan arena = sink_.arena(transfer.child.node);
-      std::memcpy(arena.data() + copy.extent.offset + frame.offset, frame.bytes.data(), frame.bytes.size());
+      std::memcpy(arena.data() + copy.place(frame.offset), frame.bytes.data(), frame.bytes.size());
     }
     watermark = frame.offset + frame.length;
     bytes_delivered_ += frame.length;

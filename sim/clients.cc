@@ -160,6 +160,34 @@ RequestNumber Clients::remove(ClientKey client, ObjectId id, std::int64_t timeou
   return number;
 }
 
+RequestNumber Clients::reduce(ClientKey client, ObjectId target, std::uint64_t size, const ReduceRecord& spec,
+                              std::int64_t timeout_ns, bool wait_if_lost) {
+  const RequestNumber number = note(Ask::kReduce, client, target, kNoTimeout);
+  const PutNumber put = ledger_.requests[number].put = note_put(client, target, size);
+  PutRecord& record = ledger_.puts[put];
+  record.reduce = spec;
+  if (timeout_ns != kNoTimeout) record.reduce->deadline = world_.now() + Duration{timeout_ns};
+  record.sealed = world_.now();
+  record.commit = number;
+  ReduceSpec asked;
+  asked.target = target;
+  asked.sources = spec.sources;
+  asked.op = spec.op;
+  asked.type = spec.type;
+  asked.count = spec.count;
+  asked.spread = spec.spread;
+  asked.wait_if_lost = wait_if_lost;
+  asked.timeout_ns = timeout_ns;
+  world_.ask(client, number, client::Reduce{std::move(asked)});
+  return number;
+}
+
+RequestNumber Clients::report(ClientKey client, ObjectId target) {
+  const RequestNumber number = note(Ask::kReport, client, target, kNoTimeout);
+  world_.ask(client, number, client::GetReduce{target});
+  return number;
+}
+
 void Clients::cancel(RequestNumber number) {
   RequestRecord& request = ledger_.requests[number];
   if (request.ended) return;
@@ -293,6 +321,20 @@ void Clients::replied(RequestNumber number, const client::Removed&) {
   if (request.kind != Ask::kRemove) return judge_.wrong_answer(number, "Removed");
   end(number, Code::kOk, {});
   ledger_.objects[request.id].removes[request.remove].done = world_.now();
+}
+
+void Clients::replied(RequestNumber number, const client::Reducing& reducing) {
+  const RequestRecord& request = ledger_.requests[number];
+  if (request.kind != Ask::kReduce || reducing.target != request.id)
+    return judge_.wrong_answer(number, "Reducing of another target");
+  end(number, Code::kOk, {});
+}
+
+void Clients::replied(RequestNumber number, const client::Reduction& reduction) {
+  if (ledger_.requests[number].kind != Ask::kReport) return judge_.wrong_answer(number, "Reduction");
+  end(number, Code::kOk, {});
+  ledger_.requests[number].report = reduction.report;
+  judge_.reported(number);
 }
 
 template <typename Other>

@@ -33,6 +33,9 @@ class Clients final : public WorldObserver {
   RequestNumber get(ClientKey client, ObjectId id, const GetSpec& spec);
   RequestNumber wait(ClientKey client, std::vector<ObjectId> ids, std::uint32_t count, std::int64_t timeout_ns);
   RequestNumber remove(ClientKey client, ObjectId id, std::int64_t timeout_ns);
+  RequestNumber reduce(ClientKey client, ObjectId target, std::uint64_t size, const ReduceRecord& spec,
+                       std::int64_t timeout_ns, bool wait_if_lost);
+  RequestNumber report(ClientKey client, ObjectId target);
   void cancel(RequestNumber request);
   // Of what `create` has opened: false if it is not there (yet, or any more).
   bool write(RequestNumber create, std::uint64_t up_to);
@@ -67,6 +70,8 @@ class Clients final : public WorldObserver {
   void replied(RequestNumber number, const client::Reset& reset);
   void replied(RequestNumber number, const client::WaitDone& done);
   void replied(RequestNumber number, const client::Removed& removed);
+  void replied(RequestNumber number, const client::Reducing& reducing);
+  void replied(RequestNumber number, const client::Reduction& reduction);
   template <typename Other>
   void replied(RequestNumber number, const Other&);
 

@@ -29,6 +29,7 @@ struct RunPlan {
   Duration client_delay;
   std::uint64_t capacity = 0;
   bool tight = false;          // stores are small compared with what is put
+  bool reduces = false;        // clients reduce, too
   bool hot = false;            // large objects on slow links, read by many at once: faults hit transfers
   std::uint64_t max_size = 0;  // of objects, but for a rare giant
   std::uint32_t names = 1;     // how many named ids the clients share

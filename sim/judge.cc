@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "sim/reduced.h"
+
 namespace hoplite::sim {
 
 void Judge::disturbed(bool on) {
@@ -20,7 +22,7 @@ bool Judge::calm_since(Time since) const {
 }
 
 std::string Judge::describe(RequestNumber number) const {
-  static constexpr const char* kVerbs[] = {"put", "create", "seal", "get", "wait", "remove"};
+  static constexpr const char* kVerbs[] = {"put", "create", "seal", "get", "wait", "remove", "reduce", "report"};
   const RequestRecord& request = ledger_.requests[number];
   std::string text = std::string(kVerbs[static_cast<int>(request.kind)]) + " " + std::to_string(number);
   if (!request.id.is_nil()) text += " of " + object(request.id);
@@ -33,7 +35,10 @@ bool Judge::bytes_match(const Held& held, PutNumber put) const {
   const ByteSpan arena = world_.arena(held.node);
   if (arena.empty() && held.size > 0) return true;  // this run carries no bytes
   if (held.offset + held.size > arena.size()) return false;
-  return contents_match(put, arena.subspan(held.offset, held.shown));
+  const ByteSpan shown = arena.subspan(held.offset, held.shown);
+  const PutRecord& record = ledger_.puts[put];
+  return record.reduce ? explain_reduced(ledger_, *record.reduce, shown, !calm_since(record.began)).has_value()
+                       : contents_match(put, shown);
 }
 
 // The puts that these bytes may be of; at first all of the id with this size.
@@ -41,7 +46,7 @@ void Judge::narrow(Held& held) {
   const auto object_it = ledger_.objects.find(held.id);
   if (held.candidates.empty() && object_it != ledger_.objects.end())
     for (const PutNumber put : object_it->second.puts)
-      if (ledger_.puts[put].size == held.size) held.candidates.push_back(put);
+      if (ledger_.puts[put].size == held.size || ledger_.puts[put].reduce) held.candidates.push_back(put);
   std::erase_if(held.candidates, [&](PutNumber put) { return !bytes_match(held, put); });
   if (held.candidates.empty())
     return world_.violate("bytes-of-one-put", object(held.id) + " on " + node_name(held.node) + ": the first " +
@@ -79,10 +84,82 @@ std::optional<PutNumber> Judge::view_shown(RequestNumber number, Held& held) {
     return held.candidates.front();
   }
   if (final_ones.size() == 1) {
+    if (ledger_.puts[final_ones.front()].reduce) reduced_shown(held, final_ones.front());
     check_deletes(request, final_ones.front());
     check_superseded(request, final_ones.front());
   }
   return final_ones.front();
+}
+
+// Every reader of a reduce sees the same bytes.
+void Judge::reduced_shown(const Held& held, PutNumber number) {
+  PutRecord& put = ledger_.puts[number];
+  if (put.done > world_.now()) put.done = world_.now();
+  const ByteSpan arena = world_.arena(held.node);
+  if (arena.empty()) return;
+  const auto* data = reinterpret_cast<const char*>(arena.data() + held.offset);
+  const std::string bytes(data, held.size);
+  if (!put.reduce->result) put.reduce->result = bytes;
+  if (*put.reduce->result != bytes && calm_since(put.began))
+    world_.violate("readers-agree", "reduce " + std::to_string(number) + " of " + object(held.id) +
+                                        " had another result for an earlier reader");
+}
+
+// The result is made of exactly the sources that the report names.
+void Judge::reported(RequestNumber number) {
+  const RequestRecord& request = ledger_.requests[number];
+  const ReduceReport& report = *request.report;
+  if (report.phase != ReducePhase::kDone) return;
+  std::vector<ObjectId> used;
+  for (const SourceReport& source : report.sources)
+    if (source.state == SourceState::kUsed) used.push_back(source.id);
+  if (used.size() != report.count)
+    world_.violate("reduce-exactly-once", describe(number) + " is done with " + std::to_string(used.size()) +
+                                              " sources instead of " + std::to_string(report.count));
+  const std::vector<PutNumber>& puts = ledger_.about(request.id).puts;
+  if (puts.size() != 1) return;  // another reduce of this name may have come after the one that was read
+  const PutRecord& put = ledger_.puts[puts.front()];
+  if (!put.reduce || !put.reduce->result || !calm_since(put.began)) return;
+  ReduceRecord reduce = *put.reduce;
+  reduce.sources = used;
+  reduce.count = report.count;
+  if (!explain_reduced(ledger_, reduce, std::as_bytes(std::span(*put.reduce->result)), false))
+    world_.violate("reduce-exactly-once", describe(number) + " names other sources than the result is made of");
+}
+
+// The home of a reduce's target coordinates it. The home of a name, or of an id that a node minted which is gone, moves when
+// a node joins.
+bool Judge::coordinator_may_move(const ObjectId& target) const {
+  if (target.is_named()) return true;
+  for (NodeIndex node = 0; node < world_.size(); ++node)
+    if (!world_.running(node) || world_.process(node).start > 1) return true;
+  return false;
+}
+
+// Why a reduce may end without a result, which is then the reason for whoever reads its target.
+bool Judge::reduce_may_fail(PutNumber put_number, Code code, int depth) const {
+  const PutRecord& put = ledger_.puts[put_number];
+  std::set<std::uint64_t> sizes;
+  bool deleted = false;
+  for (const ObjectId& source : put.reduce->sources) {
+    deleted = deleted || !ledger_.about(source).removes.empty();
+    // What kept a reduce of reduces from its source is its own reason.
+    for (const PutNumber number : ledger_.about(source).puts)
+      if (ledger_.puts[number].reduce && depth < 5 && reduce_may_fail(number, code, depth + 1)) return true;
+    for (const PutNumber number : ledger_.about(source).puts) sizes.insert(ledger_.puts[number].size);
+  }
+  switch (code) {
+    case Code::kTypeMismatch:
+      return sizes.size() > 1 || (put.reduce->type == DType::kU64 && !sizes.empty() && *sizes.begin() % 8 != 0);
+    case Code::kTimedOut: return put.reduce->deadline <= world_.now();
+    case Code::kDeleted: return deleted;
+    case Code::kStoreFull: return true;
+    case Code::kLost:  // a source is
+      return coordinator_may_move(put.id) || std::ranges::any_of(put.reduce->sources, [&](const ObjectId& id) {
+               return ledger_.about(id).bare.has_value() || perhaps_withdrawn(ledger_.about(id));
+             });
+    default: return false;
+  }
 }
 
 void Judge::check_deletes(const RequestRecord& request, PutNumber put) {
@@ -152,6 +229,10 @@ void Judge::request_failed(RequestNumber number) {
                                       request.message + "', but " + why);
   };
   const bool reads = request.kind == Ask::kGet || request.kind == Ask::kWait;
+  if (request.kind == Ask::kReport && request.code == Code::kInvalidArgument) return;  // nobody knows of such a reduce
+  if (request.kind == Ask::kGet)
+    for (const PutNumber put : record.puts)
+      if (ledger_.puts[put].reduce && reduce_may_fail(put, request.code)) return;
   switch (request.code) {
     case Code::kTimedOut: return check_times(number);
     case Code::kStoreFull:
@@ -228,13 +309,14 @@ void Judge::check_lost(RequestNumber number, const ObjectRecord& record) {
 
 void Judge::transfer_began(const Bulk::Transfer& began) {
   if (began.child_state == Bulk::ChildState::kOver) return;  // its cancel is on the way
-  if (began.request.has_children && !began.parent_copy->sealed) {
+  // Nobody fills a copy in which the bytes come into being: it cannot be part of a cycle.
+  const bool filled =
+      world_.bulk().filling(began.parent.node, began.parent_copy->key, began.request.slice) != kNoTransfer;
+  if (began.request.has_children && !began.parent_copy->sealed && filled) {
     const Bulk::Copy& parent = *began.parent_copy;
     std::uint64_t ahead = 0;
-    for (std::uint32_t slice = 0; slice < parent.watermarks.size(); ++slice)
-      if (slice_range(parent.extent.size, static_cast<std::uint32_t>(parent.watermarks.size()), slice).begin <=
-          began.request.offset)
-        ahead = std::max(ahead, parent.watermarks[slice]);
+    for (std::uint32_t slice = 0; slice < parent.slices(); ++slice)
+      if (parent.range(slice).begin <= began.request.offset) ahead = std::max(ahead, parent.watermarks[slice]);
     if (ahead <= began.request.offset)
       world_.violate("strictly-ahead", node_name(began.parent.node) + " accepted " + node_name(began.child.node) +
                                            ", which has children and is at byte " +

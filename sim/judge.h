@@ -40,6 +40,7 @@ class Judge {
   void request_failed(RequestNumber request);
   void put_done(PutNumber put);
   void wait_done(RequestNumber request);
+  void reported(RequestNumber request);
   void wrong_answer(RequestNumber request, const std::string& what);
   void transfer_began(const Bulk::Transfer& transfer);
   void copies_go(NodeIndex node);  // it has died, or is about to
@@ -56,6 +57,9 @@ class Judge {
  private:
   bool bytes_match(const Held& held, PutNumber put) const;
   void narrow(Held& held);
+  void reduced_shown(const Held& held, PutNumber put);
+  bool coordinator_may_move(const ObjectId& target) const;
+  bool reduce_may_fail(PutNumber put, Code code, int depth = 0) const;
   void check_deletes(const RequestRecord& request, PutNumber put);
   void check_superseded(const RequestRecord& request, PutNumber put);
   void check_lost(RequestNumber number, const ObjectRecord& object);

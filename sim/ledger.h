@@ -17,6 +17,17 @@ namespace hoplite::sim {
 using RequestNumber = std::uint64_t;
 using HeldNumber = std::uint64_t;
 
+// A reduce is a put whose bytes are made of others'.
+struct ReduceRecord {
+  std::vector<ObjectId> sources;
+  std::uint32_t count = 0;
+  ReduceOp op = ReduceOp::kSum;
+  DType type = DType::kU8;
+  Spread spread = Spread::kNone;
+  Time deadline = Time::never();
+  std::optional<std::string> result;  // once somebody has read it
+};
+
 struct PutRecord {
   ObjectId id;  // nil until the daemon has said which one it minted
   std::uint64_t size = 0;
@@ -27,6 +38,7 @@ struct PutRecord {
   RequestNumber commit = 0;     // the put or seal that asked for it
   bool refused = false;         // the client was told that another put or a delete came first
   bool given_up = false;        // aborted, or never sealed before its client or node died
+  std::optional<ReduceRecord> reduce;
 };
 
 struct RemoveRecord {
@@ -41,7 +53,7 @@ struct ObjectRecord {
   std::map<Version, PutNumber> versions;  // as far as they were seen
 };
 
-enum class Ask : std::uint8_t { kPut, kCreate, kSeal, kGet, kWait, kRemove };
+enum class Ask : std::uint8_t { kPut, kCreate, kSeal, kGet, kWait, kRemove, kReduce, kReport };
 
 struct RequestRecord {
   Ask kind = Ask::kGet;
@@ -67,6 +79,7 @@ struct RequestRecord {
   std::vector<ObjectId> ready;   // of a wait
   HeldNumber held = 0;           // the view, while it is held; with follow, what is followed now
   bool use_create = false;       // the answer to a put was UseCreate
+  std::optional<ReduceReport> report;
 };
 
 // A view, or a growing copy that is followed: memory that must not change while the client holds it.

@@ -46,23 +46,43 @@ int run_scenarios(const Options& options) {
   return failed == 0 ? 0 : 1;
 }
 
+int verdict(const std::string& failure, double took_s, double bound_s, std::optional<double> at_most) {
+  if (!at_most || took_s <= *at_most * bound_s) return failure.empty() ? 0 : 1;
+  std::cout << "  too slow: at most " << *at_most << " x the bound was allowed\n";
+  return 1;
+}
+
+int run_broadcast(const Options& options) {
+  ScaleOptions scale = options.scale;
+  if (options.trace) scale.trace = &std::cout;
+  const ScaleResult result = run_scale(scale);
+  print_scale(scale, result, std::cout);
+  return verdict(result.failure, result.worst_s, result.ideal_s, scale.at_most);
+}
+
+int run_reduce(const Options& options) {
+  ReduceScaleOptions reduce = reduce_options(options);
+  if (options.trace) reduce.trace = &std::cout;
+  const ReduceScaleResult result = run_reduce_scale(reduce);
+  print_reduce_scale(reduce, result, std::cout);
+  return verdict(result.failure, result.seconds, result.bound_s, reduce.at_most);
+}
+
+int run_grid(const Options& options) {
+  ShapeGrid grid;
+  grid.grain_bytes = options.scale.piece_bytes;
+  return run_shape_grid(grid, std::cout) ? 0 : 1;
+}
+
 int main_with(const Options& options) {
   using Mode = Options::Mode;
   switch (options.mode) {
     case Mode::kSeed: return run_seed(options);
     case Mode::kSeeds: return run_many(options.runs, std::cout) ? 0 : 1;
     case Mode::kScenario: return run_scenarios(options);
-    case Mode::kScale: {
-      ScaleOptions scale = options.scale;
-      if (options.trace) scale.trace = &std::cout;
-      const ScaleResult result = run_scale(scale);
-      print_scale(options.scale, result, std::cout);
-      if (scale.at_most && result.worst_s > *scale.at_most * result.ideal_s) {
-        std::cout << "  too slow: at most " << *scale.at_most << " x S/B were allowed\n";
-        return 1;
-      }
-      return result.failure.empty() ? 0 : 1;
-    }
+    case Mode::kScale:
+      if (options.grid) return run_grid(options);
+      return options.collective == Options::Collective::kBroadcast ? run_broadcast(options) : run_reduce(options);
     case Mode::kListInvariants:
       for (const Invariant& invariant : kInvariants) std::cout << invariant.name << ": " << invariant.sentence << "\n";
       return 0;

@@ -36,6 +36,23 @@ Status store(const Result<std::uint64_t>& value, T& place) {
   return {};
 }
 
+Status parse_collective(const std::string& text, Options& options) {
+  using Collective = Options::Collective;
+  if (text == "broadcast") options.collective = Collective::kBroadcast;
+  else if (text == "reduce") options.collective = Collective::kReduce;
+  else if (text == "allreduce") options.collective = Collective::kAllReduce;
+  else return wrong("--collective is broadcast, reduce or allreduce");
+  return {};
+}
+
+Status parse_method(const std::string& text, Options& options) {
+  if (text == "by-cost") options.method = Spread::kByCost;
+  else if (text == "whole") options.method = Spread::kWhole;
+  else if (text == "slices") options.method = Spread::kSlices;
+  else return wrong("--method is by-cost, whole or slices");
+  return {};
+}
+
 using Setter = std::function<Status(const std::string& value)>;
 
 std::map<std::string, Setter> with_value(Options& o) {
@@ -90,6 +107,9 @@ std::map<std::string, Setter> with_value(Options& o) {
          return *end == '\0' && *o.scale.at_most >= 1 ? Status{} : Status(wrong("--at-most is a ratio, as 1.2"));
        }},
       {"--piece", [&](const std::string& v) { return store(parse_size(v), o.scale.piece_bytes); }},
+      {"--collective", [&](const std::string& v) { return parse_collective(v, o); }},
+      {"--width", [&](const std::string& v) { return store(parse_number(v), o.width); }},
+      {"--method", [&](const std::string& v) { return parse_method(v, o); }},
   };
 }
 
@@ -97,6 +117,7 @@ std::map<std::string, std::function<void()>> flags(Options& o) {
   using Mode = Options::Mode;
   return {
       {"--scale", [&] { o.mode = Mode::kScale; }},
+      {"--grid", [&] { o.grid = true; }},
       {"--invariants", [&] { o.mode = Mode::kListInvariants; }},
       {"--help", [&] { o.mode = Mode::kHelp; }},
       {"--trace", [&] { o.trace = true; }},
@@ -135,6 +156,20 @@ Result<Options> parse_options(const std::vector<std::string>& arguments) {
   return options;
 }
 
+ReduceScaleOptions reduce_options(const Options& options) {
+  ReduceScaleOptions reduce;
+  reduce.nodes = options.scale.nodes;
+  reduce.size = options.scale.size;
+  reduce.rate = options.scale.rate;
+  reduce.latency = options.scale.latency;
+  reduce.width = options.width;
+  reduce.everybody = options.collective == Options::Collective::kAllReduce;
+  reduce.spread = options.method;
+  reduce.piece_bytes = options.scale.piece_bytes;
+  reduce.at_most = options.scale.at_most;
+  return reduce;
+}
+
 std::string help_text() {
   return R"(hoplite-sim drives the agents of a Hoplite cluster through a simulated network: virtual time, seeded faults.
 
@@ -143,6 +178,8 @@ std::string help_text() {
   hoplite-sim --scenario FILE           a story from a text file (tests/scenarios/*.txt; sim/scenario.h has the words);
                                         with --seed S or --seeds A..B in other worlds: ids, homes and delays differ
   hoplite-sim --scale --nodes 1000      one object on one node, all others get it: how long, compared with the wire
+  hoplite-sim --scale --collective reduce --nodes 64    one source on every node, node 0 gets their sum
+  hoplite-sim --scale --grid            which tree the cost model of reduces chooses, against the best one by brute force
   hoplite-sim --invariants              what is checked
 
 random runs
@@ -164,7 +201,10 @@ scale
   --arrivals HOW     at-once (default), or spread: each receiver comes at its own time
   --slice-bytes B, --max-slices N   cut the object (default: the product's own limits)
   --at-most RATIO    exit code 1 if a receiver takes longer than that times size/rate, from its own arrival
-  --piece BYTES      what one turn on a link sends (default 64KiB)
+  --piece BYTES      what one turn on a link sends (default 64KiB; for reduces what the cost model believes, or a share)
+  --collective WHAT  broadcast (default), reduce, or allreduce: all nodes get the sum
+  --width W          of the tree of a reduce: 1 is a chain, N - 1 a star (default: what the cost model chooses)
+  --method HOW       of an allreduce: by-cost (default), whole, or slices
 )";
 }
 

@@ -7,6 +7,7 @@
 
 #include "hoplite/error.h"
 #include "sim/many_runs.h"
+#include "sim/reduce_scale.h"
 #include "sim/scale.h"
 
 namespace hoplite::sim {
@@ -16,8 +17,15 @@ struct Options {
   ManyRunsOptions runs;
   bool trace = false;
   std::vector<std::string> scenarios;
+  enum class Collective { kBroadcast, kReduce, kAllReduce } collective = Collective::kBroadcast;
   ScaleOptions scale;
+  bool grid = false;  // the cost model of reduces against brute force
+  std::uint32_t width = 0;
+  Spread method = Spread::kByCost;
 };
+
+// Those of `scale` that make sense for a reduce, and the rest.
+ReduceScaleOptions reduce_options(const Options& options);
 
 // kInvalidArgument with what is wrong.
 Result<Options> parse_options(const std::vector<std::string>& arguments);

@@ -32,10 +32,10 @@ RandomRun::RandomRun(const RunOptions& options)
 
 RunResult RandomRun::run() {
   using Phase = void (RandomRun::*)();
-  for (const Phase phase :
-       {&RandomRun::build, &RandomRun::warm_up, &RandomRun::load_and_faults, &RandomRun::stop_faults,
-        &RandomRun::finish_requests, &RandomRun::put_lost_again, &RandomRun::read_everything,
-        &RandomRun::compare_directory, &RandomRun::delete_everything, &RandomRun::expect_nothing_left})
+  for (const Phase phase : {&RandomRun::build, &RandomRun::warm_up, &RandomRun::load_and_faults,
+                            &RandomRun::stop_faults, &RandomRun::finish_requests, &RandomRun::finish_reduces,
+                            &RandomRun::put_lost_again, &RandomRun::read_everything, &RandomRun::compare_directory,
+                            &RandomRun::delete_everything, &RandomRun::expect_nothing_left})
     if (!failed()) (this->*phase)();
   return {world_.violation(), world_.digest(), world_.queue().executed(), world_.steps(), world_.now() - Time{}};
 }
@@ -154,8 +154,8 @@ void RandomRun::finish_requests() {
     for (RequestNumber number = 1; number < ledger_.requests.size(); ++number) {
       const RequestRecord& request = ledger_.requests[number];
       if (request.ended) continue;
-      const bool bounded =
-          request.deadline != Time::never() || request.kind == Ask::kRemove || request.kind == Ask::kSeal;
+      const bool bounded = request.deadline != Time::never() || request.kind == Ask::kRemove ||
+                           request.kind == Ask::kSeal || request.kind == Ask::kReduce || request.kind == Ask::kReport;
       const bool readable =
           request.kind == Ask::kGet && available.contains(request.id) && has_room_for(request.node, request.id);
       if (bounded || readable) numbers.push_back(number);
@@ -176,6 +176,72 @@ void RandomRun::finish_requests() {
   expect_ended(rest, "though it was cancelled");
   while (!ledger_.held.empty()) clients_.release(ledger_.held.begin()->first);
   judge_.settled();
+}
+
+// A reduce that its coordinator still knows ends as soon as enough sources are there.
+void RandomRun::finish_reduces() {
+  std::vector<RequestNumber> reports;
+  const NodeIndex node = some_running_node();
+  if (node == kNobody) return;
+  for (const auto& [id, record] : ledger_.objects) {
+    const bool reduced =
+        std::ranges::any_of(record.puts, [&](PutNumber put) { return ledger_.puts[put].reduce.has_value(); });
+    if (reduced && record.removes.empty()) reports.push_back(clients_.report(client_on(node), id));
+  }
+  expect_ended(reports, "though faults have stopped");
+  // Whoever fills a slot needs room for what it combines, and what is put again needs some, too.
+  bool roomy = !plan_.tight;
+  for (NodeIndex i = 0; i < world_.size(); ++i)
+    roomy = roomy && (!world_.running(i) || world_.agent(i).status().pinned * 3 < world_.capacity(i));
+  if (failed() || !roomy) return;
+  std::set<ObjectId> missing;
+  std::vector<RequestNumber> reads;
+  const std::set<ObjectId> available = judge_.available();
+  for (const RequestNumber number : reports) {
+    const auto report = ledger_.requests[number].report;
+    if (!report || report->phase == ReducePhase::kDone || report->phase == ReducePhase::kFailed) continue;
+    if (touched_by_deletes(report->target, 0)) continue;
+    for (const SourceReport& source : report->sources)
+      if (!available.contains(source.id)) missing.insert(source.id);
+    reads.push_back(clients_.get(client_on(some_running_node()), report->target, {}));
+  }
+  // A home may believe for a while in a writer whose last word was lost.
+  for (int round = 0; round < 4 && !missing.empty() && !failed(); ++round) {
+    if (round > 0) world_.run_for(plan_.limits.announce_every * 2);
+    put_sources(missing);
+  }
+  expect_ended(reads, "though enough sources of its reduce are there");
+}
+
+// Those that were refused stay in `ids`.
+void RandomRun::put_sources(std::set<ObjectId>& ids) {
+  std::vector<RequestNumber> puts;
+  for (const ObjectId& id : ids)
+    puts.push_back(clients_.create(client_on(some_running_node()), id, size_of_source(id), kNoTimeout));
+  expect_ended(puts, "though there is room");
+  std::vector<RequestNumber> seals;
+  for (const RequestNumber put : puts)
+    if (const RequestNumber seal = clients_.seal(put, kNoTimeout); seal != 0) seals.push_back(seal);
+  expect_ended(seals, "though faults have stopped");
+  for (const RequestNumber seal : seals)
+    if (ledger_.requests[seal].code == Code::kOk) ids.erase(ledger_.requests[seal].id);
+}
+
+// A delete of what nobody knew leaves no trace: the source may come, or not.
+bool RandomRun::touched_by_deletes(const ObjectId& id, int depth) const {
+  const ObjectRecord& record = ledger_.about(id);
+  if (!record.removes.empty() || depth > 8) return true;
+  return std::ranges::any_of(record.puts, [&](PutNumber put) {
+    const auto& reduce = ledger_.puts[put].reduce;
+    return reduce && std::ranges::any_of(reduce->sources,
+                                         [&](const ObjectId& source) { return touched_by_deletes(source, depth + 1); });
+  });
+}
+
+std::uint64_t RandomRun::size_of_source(const ObjectId& id) const {
+  for (const PutRecord& put : ledger_.puts)
+    if (put.reduce && std::ranges::count(put.reduce->sources, id) > 0) return put.size;
+  return 0;
 }
 
 // A node that was left alone waits a while for others before it calls anything lost; until then an id "exists".
@@ -200,7 +266,9 @@ void RandomRun::put_lost_again() {
     const RequestRecord request = ledger_.requests[number];
     if (request.ended) continue;
     const bool deleted = !ledger_.about(request.id).removes.empty();
-    if (request.kind != Ask::kGet || available.contains(request.id) || deleted || plan_.tight) {
+    const bool reduced = std::ranges::any_of(ledger_.about(request.id).puts,
+                                             [&](PutNumber put) { return ledger_.puts[put].reduce.has_value(); });
+    if (request.kind != Ask::kGet || available.contains(request.id) || deleted || reduced || plan_.tight) {
       clients_.cancel(number);
     } else {
       // Large enough to be told apart, and a put of its own for each get: the first wins.
@@ -245,11 +313,13 @@ void RandomRun::judge_reads(const std::vector<RequestNumber>& reads) {
   std::map<ObjectId, RequestNumber> first;
   for (const RequestNumber number : reads) {
     const RequestRecord& read = ledger_.requests[number];
-    if (read.code == Code::kStoreFull && plan_.tight) continue;
+    const bool no_room = read.code == Code::kStoreFull || (plan_.reduces && read.code == Code::kTimedOut);
+    if (no_room && plan_.tight) continue;  // reduces that are under way keep what they have combined
     if (read.code == Code::kDeleted && !ledger_.about(read.id).removes.empty()) continue;
     if (!read.got)
       return world_.violate("done-is-readable", judge_.describe(number) + " failed though a complete copy exists: " +
-                                                    std::string(code_name(read.code)) + ", " + read.message);
+                                                    std::string(code_name(read.code)) + ", " + read.message + "; " +
+                                                    leftovers(world_, read.node));
     const auto [it, fresh] = first.try_emplace(read.id, number);
     const PutNumber before = *ledger_.requests[it->second].got;
     if (before != *read.got && ledger_.puts[*read.got].size >= 8)

@@ -42,6 +42,10 @@ class RandomRun {
   void load_and_faults();
   void stop_faults();
   void finish_requests();
+  void finish_reduces();
+  void put_sources(std::set<ObjectId>& ids);
+  bool touched_by_deletes(const ObjectId& id, int depth) const;
+  std::uint64_t size_of_source(const ObjectId& id) const;
   void put_lost_again();
   void retry_refused(std::vector<RequestNumber>& puts);
   void read_everything();

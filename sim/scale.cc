@@ -19,12 +19,8 @@ class Broadcast final : public WorldObserver {
     LinkSpec link;
     link.up = link.down = static_cast<double>(options.rate);
     link.latency = options.latency;
-    for (NodeIndex node = 0; node < options.nodes; ++node) {
-      Address address{
-          "10." + std::to_string(node >> 16) + "." + std::to_string(node >> 8 & 255) + "." + std::to_string(node & 255),
-          7411};
-      world_.add_node({address, link, options.size + 64 * kMiB, {}});
-    }
+    for (NodeIndex node = 0; node < options.nodes; ++node)
+      world_.add_node({scale_address(node), link, options.size + 64 * kMiB, {}});
   }
 
   ScaleResult run() {
@@ -78,9 +74,9 @@ class Broadcast final : public WorldObserver {
     world.limits.default_rate = options_.rate;  // as measured by earlier transfers
     if (options_.slice_bytes) world.limits.slice_bytes = *options_.slice_bytes;
     if (options_.max_slices) world.limits.max_slices = *options_.max_slices;
-    world.bulk.piece_bytes = options_.piece_bytes;
+    world.bulk.piece_bytes = options_.piece_bytes.value_or(64 * kKiB);
     const double pipe = options_.latency.seconds() * static_cast<double>(options_.rate);
-    world.bulk.window_bytes = options_.piece_bytes * 4 + static_cast<std::uint64_t>(2 * pipe);
+    world.bulk.window_bytes = world.bulk.piece_bytes * 4 + static_cast<std::uint64_t>(2 * pipe);
     world.bulk.stall_after = world.limits.stall_after;
     world.bulk.starved_every = world.limits.starved_every;
     world.cost = &cost_;
@@ -160,6 +156,11 @@ class Broadcast final : public WorldObserver {
 };
 
 }  // namespace
+
+Address scale_address(NodeIndex node) {
+  return {"10." + std::to_string(node >> 16) + "." + std::to_string(node >> 8 & 255) + "." + std::to_string(node & 255),
+          7411};
+}
 
 ScaleResult run_scale(const ScaleOptions& options) { return Broadcast(options).run(); }
 

@@ -7,8 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "base/address.h"
 #include "base/bytes.h"
 #include "base/time.h"
+#include "sim/hosts.h"
 
 namespace hoplite::sim {
 
@@ -20,8 +22,8 @@ struct ScaleOptions {
   bool spread = false;                       // arrivals over five times the ideal time; otherwise all at once
   std::optional<std::uint64_t> slice_bytes;  // instead of the product's limits
   std::optional<std::uint32_t> max_slices;
-  std::uint64_t piece_bytes = 64 * kKiB;
-  std::optional<double> at_most;  // of size / rate, for each receiver from its own arrival
+  std::optional<std::uint64_t> piece_bytes;  // what one turn on a link sends; 64 KiB
+  std::optional<double> at_most;             // of size / rate, for each receiver from its own arrival
   std::ostream* trace = nullptr;
 };
 
@@ -39,6 +41,9 @@ struct ScaleResult {
   std::uint64_t events = 0;
   double wall_s = 0;
 };
+
+// Of host number `node` in a cluster that may have very many.
+Address scale_address(NodeIndex node);
 
 ScaleResult run_scale(const ScaleOptions& options);
 void print_scale(const ScaleOptions& options, const ScaleResult& result, std::ostream& out);

@@ -76,6 +76,73 @@ std::string ids(const std::vector<ObjectId>& list, Names& names) {
   return text;
 }
 
+std::string slice(std::uint32_t index, std::uint32_t of) {
+  return of == 1 ? "" : " slice " + number(index) + "/" + number(of);
+}
+
+std::string reduce(const ReduceSpec& spec, Names& names) {
+  return names.object(spec.target) + " = " + std::string(to_string(spec.op)) + " of the first " + number(spec.count) +
+         " of" + ids(spec.sources, names) + slice(spec.part, spec.parts) + timeout(spec.timeout_ns) +
+         (spec.wait_if_lost ? ", waits if lost" : "");
+}
+
+std::string report(const ReduceReport& m, Names& names) {
+  static constexpr const char* kPhases[] = {"waits", "runs", "is done", "has failed"};
+  std::string text = names.object(m.target) + " " + kPhases[static_cast<int>(m.phase)];
+  if (m.phase == ReducePhase::kFailed) text += ", " + code(m.code) + ": " + m.text;
+  text += ", " + number(m.bytes) + " of " + number(m.size) + " B, used:";
+  for (const SourceReport& source : m.sources)
+    if (source.state == SourceState::kUsed) text += " " + names.object(source.id);
+  return text;
+}
+
+const char* role_name(SlotRole role) {
+  switch (role) {
+    case SlotRole::kPin: return "keeps";
+    case SlotRole::kInner: return "makes";
+    case SlotRole::kRoot: return "makes the target as";
+  }
+  return "?";
+}
+
+const char* slot_state_name(SlotState state) {
+  switch (state) {
+    case SlotState::kAccepted: return "accepted";
+    case SlotState::kDone: return "done";
+    case SlotState::kEnded: return "has ended";
+    case SlotState::kRefused: return "refused";
+  }
+  return "?";
+}
+
+std::string order(const SlotOrder& m, Names& names) {
+  std::string text = "slot " + number(m.slot) + " of " + names.object(m.target) + " " + role_name(m.role) + " " +
+                     version(m.version) + slice(m.slice, m.slices);
+  if (m.role == SlotRole::kRoot) text += ", into the target's" + slice(m.target_slice, m.target_slices);
+  text += ", own:";
+  for (const SlotSource& own : m.own) text += " " + names.object(own.id) + " " + version(own.version);
+  text += ", from:";
+  for (const SlotInput& in : m.inputs)
+    text += " " + names.node(in.node) + " " + names.object(in.id) + " " + version(in.version);
+  return text;
+}
+
+std::string update(const SlotUpdate& m, Names& names) {
+  std::string text = "slot " + number(m.slot) + " of " + names.object(m.target) + " " + version(m.version) + ": " +
+                     slot_state_name(m.state);
+  if (m.state != SlotState::kRefused) return text;
+  text += ", " + code(m.code);
+  if (!m.culprit.is_nil()) text += ", because of " + names.object(m.culprit);
+  return m.text.empty() ? text : text + ": " + m.text;
+}
+
+std::string combine(const effect::Combine& e) {
+  std::string text = "combines";
+  for (const effect::Combine::Input& input : e.inputs)
+    text += " copy " + number(input.copy) + " from byte " + number(input.begin) + ",";
+  return text + " into slice " + number(e.slice) + " of copy " + number(e.out);
+}
+
 std::string pull(const PullRequest& p, Names& names) {
   return "pull " + number(p.transfer) + " of " + names.object(p.id) + " " + version(p.version) + " slice " +
          number(p.slice) + "/" + number(p.slices) + " from byte " + number(p.offset) +
@@ -126,6 +193,19 @@ std::string fields(const Message& message, Names& names) {
           [&](const RecoverReply& m) { return " round " + number(m.round) + ", " + number(m.facts) + " facts"; },
           [&](const NotHome& m) { return " " + object(m.id); },
           [&](const Relay& m) { return " from " + names.node(m.from) + " to " + names.node(m.to); },
+          [&](const ReduceRequest& m) { return " " + reduce(m.spec, names); },
+          [&](const AddSources& m) { return " " + object(m.target) + ":" + ids(m.sources, names); },
+          [&](const ReduceReply& m) {
+            return " " + object(m.target) + ": " + code(m.code) + (m.text.empty() ? "" : ", " + m.text);
+          },
+          [&](const ReduceQuery& m) { return " " + object(m.target); },
+          [&](const ReduceAnswer& m) { return " " + report(m.report, names); },
+          [&](const SlotOrder& m) { return " " + order(m, names); },
+          [&](const SlotUpdate& m) { return " " + update(m, names); },
+          [&](const SlotEnd& m) {
+            return " slot " + number(m.slot) + " of " + object(m.target) + " " + version(m.version) +
+                   (m.commit ? ": committed" : "");
+          },
           [](const auto&) { return std::string(); },
       },
       message);
@@ -187,6 +267,9 @@ std::string describe(const client::Request& request, Names& names) {
             return "waits for " + number(m.count) + " of" + ids(m.ids, names) + timeout(m.timeout_ns);
           },
           [&](const client::Remove& m) { return "removes " + names.object(m.id) + timeout(m.timeout_ns); },
+          [&](const client::Reduce& m) { return "reduces " + reduce(m.spec, names); },
+          [&](const client::AddSources& m) { return "adds" + ids(m.sources, names) + " to " + names.object(m.target); },
+          [&](const client::GetReduce& m) { return "asks how far " + names.object(m.target) + " is"; },
           [](const auto&) { return std::string("asks for facts"); },
       },
       request);
@@ -210,6 +293,8 @@ std::string describe(const client::Reply& reply, Names& names) {
           [&](const client::Reset&) { return std::string("reset"); },
           [&](const client::WaitDone& m) { return "ready:" + ids(m.ready, names); },
           [&](const client::Removed& m) { return std::string(m.existed ? "removed" : "removed, nobody knew it"); },
+          [&](const client::Reducing& m) { return "reducing " + names.object(m.target); },
+          [&](const client::Reduction& m) { return report(m.report, names); },
           [](const auto&) { return std::string("facts"); },
       },
       reply);
@@ -226,6 +311,9 @@ std::string describe(const Event& event, Names& names) {
           },
           [&](const event::ServeEnded& e) { return "serve " + number(e.serve) + " ended"; },
           [&](const event::CopyClosed& e) { return "copy " + number(e.copy) + " is closed"; },
+          [&](const event::Combined& e) {
+            return "slice " + number(e.slice) + " of copy " + number(e.out) + " is combined";
+          },
           [](const auto&) { return std::string(); },
       },
       event);
@@ -236,9 +324,14 @@ std::string describe(const Effect& effect, Names& names) {
       Overloaded{
           [&](const effect::Disconnect& e) { return "closes its connections with " + names.node(e.node); },
           [&](const effect::OpenCopy& e) {
-            return "opens copy " + number(e.copy) + ", " + number(e.extent.size) + " B at " + number(e.extent.offset);
+            return "opens copy " + number(e.copy) + ", " + number(e.extent.size) + " B at " + number(e.extent.offset) +
+                   (e.only == kAllSlices ? "" : ", only slice " + number(e.only) + "/" + number(e.slices));
           },
-          [&](const effect::SealCopy& e) { return "seals copy " + number(e.copy); },
+          [&](const effect::SealCopy& e) {
+            return "seals " + (e.slice == kAllSlices ? "" : "slice " + number(e.slice) + " of ") + "copy " +
+                   number(e.copy);
+          },
+          [&](const effect::Combine& e) { return combine(e); },
           [&](const effect::CloseCopy& e) { return "closes copy " + number(e.copy); },
           [&](const effect::StartPull& e) {
             return "starts " + pull(e.pull, names) + " from " + names.node(e.parent) + " into copy " + number(e.copy);

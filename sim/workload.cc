@@ -24,6 +24,9 @@ void Workload::operate() {
     dice -= mine ? 0 : share;
     return mine;
   };
+  if (plan_.reduces && random_.chance(plan_.hot ? 0.2 : 0.1)) return reduce(client);
+  if (!sources_.empty() && random_.chance(0.35)) return put_source(client);
+  if (plan_.hot && plan_.reduces && !ledger_.writing.empty() && random_.chance(0.4)) return seal_one();
   if (plan_.hot && random_.chance(0.2)) return broadcast(client);
   if (plan_.tight && random_.chance(0.2)) return release();
   if (below(20)) return put(client);
@@ -102,6 +105,12 @@ void Workload::go_on_writing() {
   }
 }
 
+void Workload::seal_one() {
+  const auto it =
+      std::next(ledger_.writing.begin(), static_cast<std::ptrdiff_t>(random_.below(ledger_.writing.size())));
+  clients_.seal(it->first, kNoTimeout);
+}
+
 void Workload::finish_writing() {
   while (!ledger_.writing.empty()) {
     const RequestNumber create = ledger_.writing.begin()->first;
@@ -139,6 +148,53 @@ void Workload::wait(ClientKey client) {
 }
 
 void Workload::remove(ClientKey client) { clients_.remove(client, some_id(client), some_timeout()); }
+
+void Workload::reduce(ClientKey client) {
+  ReduceRecord spec;
+  spec.type = random_.chance(0.5) ? DType::kU64 : DType::kU8;
+  spec.op = random_.chance(0.7) ? ReduceOp::kSum : ReduceOp::kMax;
+  std::uint64_t size = std::min(some_size(), plan_.max_size);
+  if (spec.type == DType::kU64) size -= size % 8;
+  const PutNumber nested = reduces_.empty() || random_.chance(0.75) ? 0 : reduces_[random_.below(reduces_.size())];
+  if (nested != 0) {
+    const PutRecord& inner = ledger_.puts[nested];
+    spec.op = inner.reduce->op;
+    spec.type = inner.reduce->type;
+    size = inner.size;
+    spec.sources.push_back(inner.id);
+  }
+  const std::uint64_t count = random_.between(nested != 0 ? 0 : 1, plan_.hot ? 6 : 4);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const ObjectId id = clients_.new_id(client);
+    spec.sources.push_back(id);
+    if (random_.chance(0.92)) sources_.push_back({id, size});
+  }
+  spec.count = static_cast<std::uint32_t>(random_.between(1, spec.sources.size()));
+  // In hot runs all sources are there at once, so that faults hit what is being combined.
+  const std::uint64_t early = plan_.hot ? spec.sources.size() : random_.below(spec.sources.size() + 1);
+  for (std::uint64_t i = 0; i < early; ++i) put_source(some_client());
+  const ObjectId target = random_.chance(0.3) ? some_id(client) : clients_.new_id(client);
+  if (std::ranges::count(spec.sources, target) > 0) return;
+  // All reduces that may ever be seen under one id, or be made of it, are of one kind (sim/reduced.h).
+  for (const PutRecord& put : ledger_.puts) {
+    if (!put.reduce || (put.reduce->op == spec.op && put.reduce->type == spec.type)) continue;
+    if (put.id == target || std::ranges::count(put.reduce->sources, target) > 0) return;
+  }
+  if (random_.chance(0.3)) spec.spread = random_.chance(0.7) ? Spread::kSlices : Spread::kByCost;
+  const RequestNumber asked = clients_.reduce(client, target, size, spec,
+                                              random_.chance(0.8) ? kNoTimeout : some_timeout(), random_.chance(0.5));
+  reduces_.push_back(ledger_.requests[asked].put);
+  if (random_.chance(0.7)) clients_.get(client, target, {some_timeout(), random_.chance(0.3), random_.chance(0.4)});
+}
+
+void Workload::put_source(ClientKey client) {
+  if (client == 0 || sources_.empty()) return;
+  const std::size_t index = random_.below(sources_.size());
+  const auto [id, size] = sources_[index];
+  sources_.erase(sources_.begin() + static_cast<std::ptrdiff_t>(index));
+  if (size <= plan_.limits.inline_bytes) clients_.put(client, id, size, kNoTimeout);
+  else clients_.create(client, id, size, kNoTimeout);
+}
 
 void Workload::cancel() {
   const RequestNumber number = random_.between(1, ledger_.requests.size());

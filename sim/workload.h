@@ -24,10 +24,13 @@ class Workload {
   void put(ClientKey client);
   void create(ClientKey client);
   void go_on_writing();
+  void seal_one();
   void get(ClientKey client);
   void broadcast(ClientKey client);  // everybody gets one object
   void wait(ClientKey client);
   void remove(ClientKey client);
+  void reduce(ClientKey client);      // of sources of its own, some put before, some later, some never
+  void put_source(ClientKey client);  // one of those
   void cancel();
   void release();
   void look();
@@ -39,7 +42,9 @@ class Workload {
   const RunPlan& plan_;
   Random& random_;
   std::vector<ObjectId> names_;
-  std::vector<ObjectId> minted_;  // promised by a client, perhaps never put
+  std::vector<std::pair<ObjectId, std::uint64_t>> sources_;  // of reduces: to be put, with this size
+  std::vector<PutNumber> reduces_;                           // whose results another may take
+  std::vector<ObjectId> minted_;                             // promised by a client, perhaps never put
 };
 
 }  // namespace hoplite::sim

@@ -336,7 +336,8 @@ template <typename E>
 void World::carry_out(NodeIndex node, E& e, ByteView) {
   if constexpr (std::is_same_v<E, effect::OpenCopy>) bulk_.open_copy(node, e);
   if constexpr (std::is_same_v<E, effect::GrowCopy>) bulk_.grow_copy(node, e);
-  if constexpr (std::is_same_v<E, effect::SealCopy>) bulk_.seal_copy(node, e.copy);
+  if constexpr (std::is_same_v<E, effect::SealCopy>) bulk_.seal_copy(node, e);
+  if constexpr (std::is_same_v<E, effect::Combine>) bulk_.combine(node, e);
   if constexpr (std::is_same_v<E, effect::FollowCopy>) bulk_.follow_copy(node, e.copy);
   if constexpr (std::is_same_v<E, effect::CloseCopy>) bulk_.close_copy(node, e.copy);
   if constexpr (std::is_same_v<E, effect::StartPull>) bulk_.start_pull(node, e);
