@@ -54,6 +54,8 @@ TEST(Terminal, AlignsTables) {
 
 TEST(Terminal, ProgressSaysRateAndTimeLeft) {
   EXPECT_EQ(progress_text("get", 0, 0, 3, 80), "get: waiting");
+  EXPECT_EQ(progress_text("reduce", 0, 0, 3, 80, "waiting for 2 of 4 sources"), "reduce: waiting for 2 of 4 sources");
+  EXPECT_THAT(progress_text("reduce", 5, 10, 3, 120, "a note"), HasSubstr("a note"));
   const std::string text = progress_text("get", 50'000'000, 100'000'000, 2, 120);
   EXPECT_THAT(text, HasSubstr("50 %"));
   EXPECT_THAT(text, HasSubstr(format_rate(25e6)));

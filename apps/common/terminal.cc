@@ -114,9 +114,9 @@ ProgressLine::ProgressLine(std::string what)
 
 ProgressLine::~ProgressLine() { clear(); }
 
-std::string progress_text(const std::string& what, std::uint64_t bytes, std::uint64_t size, double seconds,
-                          int columns) {
-  if (size == 0) return what + ": waiting";
+std::string progress_text(const std::string& what, std::uint64_t bytes, std::uint64_t size, double seconds, int columns,
+                          const std::string& note) {
+  if (size == 0) return what + ": " + (note.empty() ? "waiting" : note);
   const double share = static_cast<double>(bytes) / static_cast<double>(size);
   const double rate = seconds > 0 ? static_cast<double>(bytes) / seconds : 0;
   char percent[16];
@@ -124,17 +124,19 @@ std::string progress_text(const std::string& what, std::uint64_t bytes, std::uin
   std::string facts = percent + format_size(bytes) + " of " + format_size(size) + "  " + format_rate(rate);
   if (rate > 0)
     facts += "  " + format_duration(Duration::from_seconds(static_cast<double>(size - bytes) / rate)) + " left";
+  if (!note.empty()) facts += "  " + note;
   const int room = columns - static_cast<int>(what.size() + facts.size()) - 3;
   return what + " " + (room >= 10 ? bar(share, std::min(room, 40)) : "") + facts;
 }
 
-void ProgressLine::update(std::uint64_t bytes, std::uint64_t size) {
+void ProgressLine::update(std::uint64_t bytes, std::uint64_t size, const std::string& note) {
   const auto now = Clock::now();
   if (!shown_to_people_ || now - start_ < kShowAfter || now - last_drawn_ < kDrawEvery) return;
   last_drawn_ = now;
   drawn_ = true;
   const double seconds = std::chrono::duration<double>(now - start_).count();
-  write_all(STDERR_FILENO, "\r\x1b[2K" + progress_text(what_, bytes, size, seconds, terminal_columns(STDERR_FILENO)));
+  write_all(STDERR_FILENO,
+            "\r\x1b[2K" + progress_text(what_, bytes, size, seconds, terminal_columns(STDERR_FILENO), note));
 }
 
 void ProgressLine::clear() {

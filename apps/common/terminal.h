@@ -51,7 +51,8 @@ class ProgressLine {
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
 
-  void update(std::uint64_t bytes, std::uint64_t size);
+  // `note` is what else there is to say now.
+  void update(std::uint64_t bytes, std::uint64_t size, const std::string& note = "");
   // Nothing of it stays on the screen.
   void clear();
 
@@ -62,8 +63,8 @@ class ProgressLine {
   std::chrono::steady_clock::time_point last_drawn_;
   bool drawn_ = false;
 };
-std::string progress_text(const std::string& what, std::uint64_t bytes, std::uint64_t size, double seconds,
-                          int columns);
+std::string progress_text(const std::string& what, std::uint64_t bytes, std::uint64_t size, double seconds, int columns,
+                          const std::string& note = "");
 
 // SIGINT and SIGTERM as a question instead of an end; SIGCHLD wakes the wait. One at a time.
 class Interrupts {

@@ -32,13 +32,20 @@ int fail(const std::string& message) {
 }
 
 int fail(const Error& error, const std::string& typed) {
+  return fail(error, typed.empty() ? std::vector<std::string>() : std::vector{typed});
+}
+
+int fail(const Error& error, const std::vector<std::string>& typed) {
   // For these the kind is half of the news; the others say it themselves.
   const bool say_kind = error.code == Code::kTimedOut || error.code == Code::kLost || error.code == Code::kDeleted ||
-                        error.code == Code::kExists || error.code == Code::kStoreFull;
+                        error.code == Code::kExists || error.code == Code::kStoreFull ||
+                        error.code == Code::kTypeMismatch;
   std::string message = say_kind ? error.to_string() : error.message;
-  const std::string id = typed.empty() ? "" : ObjectId::from_text(typed).to_string();
-  const std::size_t at = id.empty() || id == typed ? std::string::npos : message.find(id);
-  if (at != std::string::npos) message.insert(at, typed + " = ");
+  for (const std::string& name : typed) {
+    const std::string id = ObjectId::from_text(name).to_string();
+    const std::size_t at = id == name ? std::string::npos : message.find(id);
+    if (at != std::string::npos) message.insert(at, name + " = ");
+  }
   return fail(message);
 }
 
@@ -54,6 +61,39 @@ void add_timeout(CLI::App& app, Timeout& timeout, const std::string& help) {
          },
          help)
       ->type_name("TIME");
+}
+
+void add_dtype(CLI::App& app, DType& type, const std::string& help) {
+  app.add_option_function<std::string>(
+         "--type",
+         [&type](const std::string& text) {
+           const auto parsed = parse_dtype(text);
+           if (!parsed) throw CLI::ValidationError("--type", text + " is not one of " + dtype_names());
+           type = *parsed;
+         },
+         help)
+      ->type_name("TYPE");
+}
+
+std::string dtype_names() {
+  std::string names;
+  for (auto type = DType::kF32; type <= last_enumerator(DType{}); type = static_cast<DType>(static_cast<int>(type) + 1))
+    names += (names.empty() ? "" : " ") + std::string(to_string(type));
+  return names;
+}
+
+std::string reduce_op_names() {
+  std::string names;
+  for (auto op = ReduceOp::kSum; op <= last_enumerator(ReduceOp{});
+       op = static_cast<ReduceOp>(static_cast<int>(op) + 1))
+    names += (names.empty() ? "" : " ") + std::string(to_string(op));
+  return names;
+}
+
+std::vector<ObjectId> ids_from(const std::vector<std::string>& typed) {
+  std::vector<ObjectId> ids;
+  for (const std::string& text : typed) ids.push_back(ObjectId::from_text(text));
+  return ids;
 }
 
 std::string name_of(const ObjectStatus& object) {

@@ -38,6 +38,7 @@ struct Cli {
 // One sentence on standard error; returns kExitFailed. With `typed`, what the user called the object is put in front of
 // its id, if it was a name.
 int fail(const Error& error, const std::string& typed = "");
+int fail(const Error& error, const std::vector<std::string>& typed);
 int fail(const std::string& message);
 
 Result<Client> connect(const Common& common);
@@ -48,6 +49,14 @@ void add_timeout(CLI::App& app, Timeout& timeout, const std::string& help);
 // For options that take a name or an id: neither empty nor the nil id.
 CLI::Validator names_an_object();
 
+// Adds --type, an element type such as f32.
+void add_dtype(CLI::App& app, DType& type, const std::string& help);
+// "f32 f64 ...": the element types that can be reduced, and the operators.
+std::string dtype_names();
+std::string reduce_op_names();
+
+std::vector<ObjectId> ids_from(const std::vector<std::string>& typed);
+
 // The name under which an object was put with --id, or "".
 std::string name_of(const ObjectStatus& object);
 std::string metadata_for(const std::string& typed_id);
@@ -57,6 +66,8 @@ void add_start_stop(Cli& cli);
 void add_facts(Cli& cli);
 void add_objects(Cli& cli);
 void add_get(Cli& cli);
+void add_reduce(Cli& cli);
+void add_gather(Cli& cli);
 void add_top(Cli& cli);
 void add_local(Cli& cli);
 void add_completion(Cli& cli);

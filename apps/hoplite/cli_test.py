@@ -282,7 +282,8 @@ class WithoutDaemon(CliTest):
         demo = subprocess.run([BIN / "hoplite-demo", "--nodes", "4", "--size", "6MiB", "--rate", "20mbit"], env=self.environment,
                               capture_output=True, text=True, timeout=4 * PATIENCE_S)
         self.assertEqual(demo.returncode, 0, demo.stderr)
-        for words in ("The naive way", "The tree that formed", "died; everybody else has the object", "the wire's limit"):
+        for words in ("The naive way", "The tree that formed", "died; everybody else has the object", "the wire's limit",
+                      "after the last array", "The sum is exactly that of nodes", "Hoplite, late arrays", "Hoplite, node killed"):
             self.assertIn(words, demo.stdout)
         self.assertNotIn("\x1b", demo.stdout)  # not a terminal
         self.assertEqual(list(self.folder.glob("hoplite-local-*")), [])

@@ -8,6 +8,22 @@
 namespace hoplite {
 namespace {
 
+// The words that an option takes, or "".
+std::string values_of(const std::string& option) {
+  if (option == "op") return reduce_op_names();
+  if (option == "type") return dtype_names();
+  if (option == "on-lost") return "fail wait";
+  if (option == "method") return "cost whole slices";
+  if (option == "log-level") return "debug info warn error";
+  return "";
+}
+
+// Commands whose arguments are objects.
+bool takes_ids(const std::string& command) {
+  static const auto kCommands = {"get", "wait", "rm", "reduce", "allreduce", "gather"};
+  return std::find(kCommands.begin(), kCommands.end(), command) != kCommands.end();
+}
+
 std::string words_of(const CLI::App& app) {
   std::string words;
   for (const CLI::Option* option : app.get_options())
@@ -36,22 +52,26 @@ std::string bash_script(const CLI::App& app) {
       "  done\n"
       "  COMPREPLY=()\n"
       "  case $previous in\n"
-      "    --socket|--config|--token-file|--log-file|-o|--output) COMPREPLY=($(compgen -f -- \"$word\")); return ;;\n"
-      "    --log-level) COMPREPLY=($(compgen -W 'debug info warn error' -- \"$word\")); return ;;\n"
+      "    --socket|--config|--token-file|--log-file|-o|--output) COMPREPLY=($(compgen -f -- \"$word\")); return ;;\n";
+  for (const char* option : {"op", "type", "on-lost", "method", "log-level"})
+    script += std::string("    --") + option + ") COMPREPLY=($(compgen -W '" + values_of(option) +
+              "' -- \"$word\")); return ;;\n";
+  script +=
       "  esac\n"
-      "  local words=\n"
+      "  local words= ids=\n"
       "  case $command in\n"
       "    '') words='" +
       command_names(app) + " " + words_of(app) + "' ;;\n";
   for (const CLI::App* sub : app.get_subcommands(nullptr)) {
     std::string words = words_of(*sub);
     if (sub->get_name() == "completion") words += " bash zsh";
-    script += "    " + sub->get_name() + ") words='" + words + "' ;;\n";
+    script +=
+        "    " + sub->get_name() + ") words='" + words + "'" + (takes_ids(sub->get_name()) ? " ids=1" : "") + " ;;\n";
   }
   script +=
       "  esac\n"
       "  if [[ $command == put && $word != -* ]]; then COMPREPLY=($(compgen -f -- \"$word\")); return; fi\n"
-      "  if [[ $command =~ ^(get|wait|rm)$ && $word != -* ]]; then\n"
+      "  if [[ $ids && $word != -* ]]; then\n"
       "    words=$(hoplite ls --json 2>/dev/null | grep -oE '\"(id|name)\": \"[^\" ]+\"' | sed -E 's/.*: "
       "\"(.*)\"/\\1/')\n"
       "  fi\n"
@@ -76,10 +96,15 @@ std::string zsh_options(const CLI::App& app) {
   for (const CLI::Option* option : app.get_options())
     for (const std::string& name : option->get_lnames()) {
       const bool takes_value = option->get_expected_max() > 0;
-      const bool file = option->get_type_name() == "FILE" || option->get_type_name() == "PATH";
+      const std::string type = option->get_type_name();
+      const std::string values = values_of(name);
+      const std::string how = type == "FILE" || type == "PATH" ? "_files"
+                              : type == "DIR"                  ? "_files -/"
+                              : type == "ID"                   ? "_hoplite_ids"
+                              : values.empty()                 ? ""
+                                                               : "(" + values + ")";
       specs += " \\\n        '--" + name + (takes_value ? "=" : "") + "[" + zsh_quoted(option->get_description()) +
-               "]" + (takes_value ? ":" + zsh_quoted(option->get_type_name()) + ":" + (file ? "_files" : "") : "") +
-               "'";
+               "]" + (takes_value ? ":" + zsh_quoted(type) + ":" + how : "") + "'";
     }
   return specs;
 }
@@ -102,10 +127,10 @@ std::string zsh_script(const CLI::App& app) {
             "      case $line[1] in\n";
   for (const CLI::App* sub : app.get_subcommands(nullptr)) {
     const std::string name = sub->get_name();
-    const std::string positional = name == "put"                                     ? " '*:file:_files'"
-                                   : name == "completion"                            ? " '1:shell:(bash zsh)'"
-                                   : name == "get" || name == "wait" || name == "rm" ? " '*:id:_hoplite_ids'"
-                                                                                     : "";
+    const std::string positional = name == "put"          ? " '*:file:_files'"
+                                   : name == "completion" ? " '1:shell:(bash zsh)'"
+                                   : takes_ids(name)      ? " '*:id:_hoplite_ids'"
+                                                          : "";
     script += "        " + name + ") _arguments" + zsh_options(*sub) + positional + " ;;\n";
   }
   script +=

@@ -1,6 +1,4 @@
 // hoplite get.
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -8,11 +6,10 @@
 #include <cstring>
 #include <memory>
 
-#include "base/bytes.h"
-#include "base/unique_fd.h"
 #include "cli.h"
 #include "common/json.h"
 #include "common/terminal.h"
+#include "output.h"
 
 namespace hoplite {
 namespace {
@@ -24,60 +21,6 @@ struct GetArguments {
   std::string output;
   bool wait_if_lost = false;
   Timeout timeout;
-};
-
-// Where the bytes go. A file appears under its name only when it is complete.
-class Output {
- public:
-  static Result<std::unique_ptr<Output>> open(const std::string& path) {
-    auto output = std::unique_ptr<Output>(new Output(path));
-    struct stat status{};
-    const bool special = ::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode);
-    output->written_to_ = special ? path : path + ".part-" + std::to_string(::getpid());
-    const int flags = special ? O_WRONLY | O_CLOEXEC : O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
-    output->file_.reset(::open(output->written_to_.c_str(), flags, 0666));
-    if (!output->file_) return Error{Code::kInvalidArgument, "cannot write " + path + ": " + std::strerror(errno)};
-    output->temporary_ = !special;
-    return output;
-  }
-  ~Output() {
-    if (temporary_) ::unlink(written_to_.c_str());
-  }
-
-  // The bytes from the front; those written before are not written again.
-  Result<void> write_up_to(ByteView bytes) {
-    while (done_ < bytes.size()) {
-      const ssize_t n = ::write(file_.get(), bytes.data() + done_, bytes.size() - done_);
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) return failed();
-      done_ += static_cast<std::size_t>(n);
-    }
-    return {};
-  }
-  // What was written will never be complete.
-  Result<void> start_over() {
-    done_ = 0;
-    if (temporary_ && (::lseek(file_.get(), 0, SEEK_SET) != 0 || ::ftruncate(file_.get(), 0) != 0)) return failed();
-    return {};
-  }
-  Result<void> finish() {
-    const int fd = file_.release();
-    if (::close(fd) != 0) return failed();
-    if (!temporary_) return {};
-    if (::rename(written_to_.c_str(), path_.c_str()) != 0) return failed();
-    temporary_ = false;
-    return {};
-  }
-
- private:
-  explicit Output(std::string path) : path_(std::move(path)) {}
-  Error failed() const { return {Code::kInvalidArgument, "cannot write " + path_ + ": " + std::strerror(errno)}; }
-
-  std::string path_;
-  std::string written_to_;
-  UniqueFd file_;
-  bool temporary_ = false;
-  std::size_t done_ = 0;
 };
 
 Result<std::uint64_t> get_to_file(Client& client, const GetArguments& arguments, ObjectId id,

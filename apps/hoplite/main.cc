@@ -11,7 +11,8 @@ int main(int argc, char** argv) {
   // Writing to a pipe whose reader has gone is an error to report, not a death.
   ::signal(SIGPIPE, SIG_IGN);
   CLI::App app{
-      "An object store whose transfers are collectives: put on one node, get on all others at the wire's speed.",
+      "An object store whose transfers are collectives: put on one node, get on all others at the wire's speed, "
+      "and reduce what many nodes have put.",
       "hoplite"};
   app.set_version_flag("--version", "hoplite " HOPLITE_VERSION);
   app.require_subcommand(1);
@@ -25,6 +26,8 @@ int main(int argc, char** argv) {
   hoplite::add_facts(cli);
   hoplite::add_objects(cli);
   hoplite::add_get(cli);
+  hoplite::add_reduce(cli);
+  hoplite::add_gather(cli);
   hoplite::add_top(cli);
   hoplite::add_local(cli);
   hoplite::add_completion(cli);

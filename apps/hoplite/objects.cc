@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <set>
 
 #include "base/bytes.h"
@@ -24,8 +26,24 @@ constexpr std::size_t kReadStep = 4 * kMiB;  // how often readers elsewhere hear
 struct PutArguments {
   std::string file;
   std::string id;
+  ArrayType array;
   Timeout timeout;
 };
+
+// "2,3"; nullopt if it is anything else.
+std::optional<std::vector<std::uint64_t>> parse_shape(std::string_view text) {
+  std::vector<std::uint64_t> shape;
+  while (true) {
+    std::uint64_t extent = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), extent);
+    if (error != std::errc()) return std::nullopt;
+    shape.push_back(extent);
+    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+    if (text.empty()) return shape;
+    if (text.front() != ',') return std::nullopt;
+    text.remove_prefix(1);
+  }
+}
 
 Error read_error(const std::string& file) {
   return {Code::kInvalidArgument, "cannot read " + file + ": " + std::strerror(errno)};
@@ -87,6 +105,7 @@ Result<ObjectId> put(Client& client, const PutArguments& arguments) {
   PutOptions options;
   if (!arguments.id.empty()) options.id = ObjectId::from_text(arguments.id);
   options.metadata = metadata_for(arguments.id);
+  options.array = arguments.array;
   options.timeout = arguments.timeout;
   if (arguments.file == "-") return put_stream(client, STDIN_FILENO, arguments, options);
   const UniqueFd file(::open(arguments.file.c_str(), O_RDONLY | O_CLOEXEC));
@@ -118,8 +137,7 @@ struct WaitArguments {
 int run_wait(const Common& common, const WaitArguments& arguments) {
   auto client = connect(common);
   if (!client) return fail(client.error());
-  std::vector<ObjectId> ids;
-  for (const std::string& text : arguments.ids) ids.push_back(ObjectId::from_text(text));
+  const std::vector<ObjectId> ids = ids_from(arguments.ids);
   const std::size_t distinct = std::set<ObjectId>(ids.begin(), ids.end()).size();
   if (arguments.count > distinct) {
     fail("--count " + std::to_string(arguments.count) + " of " + std::to_string(distinct) + " objects");
@@ -180,6 +198,17 @@ void add_objects(Cli& cli) {
   put_app.add_option("--id", put_arguments->id, "under this name, or this id of 32 hexadecimal digits")
       ->type_name("NAME")
       ->check(names_an_object());
+  add_dtype(put_app, put_arguments->array.type, "what its bytes are: numbers of this type, as a reduce needs to know");
+  put_app
+      .add_option_function<std::string>(
+          "--shape",
+          [put_arguments](const std::string& text) {
+            const auto shape = parse_shape(text);
+            if (!shape) throw CLI::ValidationError("--shape", text + " is not a shape such as 2,3");
+            put_arguments->array.shape = *shape;
+          },
+          "the array's extents, the outermost first, as 2,3")
+      ->type_name("N,N,...");
   add_timeout(put_app, put_arguments->timeout, "how long to wait for room, as 5s [no limit]");
 
   auto wait_arguments = std::make_shared<WaitArguments>();

@@ -15,7 +15,14 @@ constexpr std::size_t kNameColumns = 32;
 
 Duration to_duration(std::chrono::nanoseconds time) { return {time.count()}; }
 
-std::string line(const std::string& key, const std::string& value) {
+std::string held_text(const ObjectStatus& object) {
+  if (object.phase == CopyPhase::kKnown) return "";
+  return object.primary ? "primary" : "copy";
+}
+
+}  // namespace
+
+std::string fact_line(const std::string& key, const std::string& value) {
   return key + std::string(12 - std::min<std::size_t>(key.size(), 11), ' ') + value + "\n";
 }
 
@@ -26,12 +33,12 @@ std::string percent(std::uint64_t part, std::uint64_t whole) {
                           " %";
 }
 
-std::string held_text(const ObjectStatus& object) {
-  if (object.phase == CopyPhase::kKnown) return "";
-  return object.primary ? "primary" : "copy";
+std::string array_text(const ArrayType& array) {
+  if (array == ArrayType{}) return "";
+  std::string text(to_string(array.type));
+  for (std::size_t i = 0; i < array.shape.size(); ++i) text += (i == 0 ? " " : "x") + std::to_string(array.shape[i]);
+  return text;
 }
-
-}  // namespace
 
 std::string printable(const std::string& text, std::size_t limit) {
   std::string out;
@@ -48,20 +55,22 @@ std::string phase_text(const ObjectStatus& object) {
 
 std::string status_text(const StoreStatus& s) {
   std::string text;
-  text += line("node", s.node + " (incarnation " + std::to_string(s.incarnation) + ")");
-  text += line("address", s.address);
-  text += line("pid", std::to_string(s.pid));
-  text += line("version", s.software);
-  text += line("up", format_duration(to_duration(s.uptime)));
-  text += line("memory", format_size(s.used_bytes) + " of " + format_size(s.capacity_bytes) + " used (" +
-                             percent(s.used_bytes, s.capacity_bytes) + "), " + format_size(s.pinned_bytes) + " pinned");
-  text += line("objects", std::to_string(s.objects) + " complete, " + std::to_string(s.growing) + " growing");
-  text += line("directory", std::to_string(s.directory_entries) + " entries");
-  text += line("clients", std::to_string(s.clients) + ", " + std::to_string(s.waiting) + " requests waiting");
-  text += line("members", std::to_string(s.members));
-  text += line("received", format_size(s.bytes_in));
-  text += line("sent", format_size(s.bytes_out) +
-                           (s.max_rate == 0 ? "" : " (limit " + format_rate(static_cast<double>(s.max_rate)) + ")"));
+  text += fact_line("node", s.node + " (incarnation " + std::to_string(s.incarnation) + ")");
+  text += fact_line("address", s.address);
+  text += fact_line("pid", std::to_string(s.pid));
+  text += fact_line("version", s.software);
+  text += fact_line("up", format_duration(to_duration(s.uptime)));
+  text += fact_line("memory", format_size(s.used_bytes) + " of " + format_size(s.capacity_bytes) + " used (" +
+                                  percent(s.used_bytes, s.capacity_bytes) + "), " + format_size(s.pinned_bytes) +
+                                  " pinned");
+  text += fact_line("objects", std::to_string(s.objects) + " complete, " + std::to_string(s.growing) + " growing");
+  text += fact_line("directory", std::to_string(s.directory_entries) + " entries");
+  text += fact_line("clients", std::to_string(s.clients) + ", " + std::to_string(s.waiting) + " requests waiting");
+  text += fact_line("members", std::to_string(s.members));
+  text += fact_line("received", format_size(s.bytes_in));
+  text +=
+      fact_line("sent", format_size(s.bytes_out) +
+                            (s.max_rate == 0 ? "" : " (limit " + format_rate(static_cast<double>(s.max_rate)) + ")"));
   return text;
 }
 
@@ -120,19 +129,23 @@ std::string objects_text(const ObjectList& list) {
   Table table({{"ID", Align::kLeft},
                {"NAME", Align::kLeft},
                {"SIZE", Align::kRight},
+               {"TYPE", Align::kLeft},
                {"STATE", Align::kLeft},
                {"HELD AS", Align::kLeft},
                {"VIEWS", Align::kRight},
                {"SENDING TO", Align::kRight}});
   for (const ObjectStatus& object : list)
     table.add({object.id.to_string(), printable(name_of(object), kNameColumns), format_size(object.size),
-               phase_text(object), held_text(object), std::to_string(object.views), std::to_string(object.receivers)});
+               array_text(object.array), phase_text(object), held_text(object), std::to_string(object.views),
+               std::to_string(object.receivers)});
   return table.text() + (list.truncated ? "... and more\n" : "");
 }
 
 std::string objects_json(const ObjectList& list) {
   JsonList objects;
-  for (const ObjectStatus& object : list)
+  for (const ObjectStatus& object : list) {
+    JsonList shape;
+    for (const std::uint64_t extent : object.array.shape) shape.raw(std::to_string(extent));
     objects.raw(JsonObject()
                     .add("id", object.id.to_string())
                     .add("name", name_of(object))
@@ -145,7 +158,10 @@ std::string objects_json(const ObjectList& list) {
                     .add("parent", object.parent)
                     .add("home", object.home)
                     .add("metadata", object.metadata)
+                    .add("type", to_string(object.array.type))
+                    .raw("shape", shape.text())
                     .text());
+  }
   return JsonObject().raw("objects", objects.text()).add("truncated", list.truncated).text();
 }
 

@@ -1,8 +1,9 @@
-// The client of a Hoplite daemon: what a program links to put, get and delete objects.
+// The client of a Hoplite daemon: what a program links to put, get, reduce and delete objects.
 //
 //     auto client = hoplite::Client::connect({});                 // HOPLITE_SOCKET, or the default socket
 //     auto id = client->put(bytes);                               // visible to every node of the cluster
 //     auto view = client->get(*id, {.timeout = 5s});              // read-only shared memory, no copy
+//     auto sum = client->reduce(ids, {.type = DType::kF32});      // the sum of arrays that may not exist yet
 //
 // Objects are immutable bytes named by ids that are futures: an id can be waited for before anybody has put it. Every
 // call has a deadline or can be cancelled, and every failure is a Result whose error names the object, the node and the
@@ -24,9 +25,12 @@
 #include <string_view>
 #include <vector>
 
+#include "hoplite/array.h"
 #include "hoplite/error.h"
 #include "hoplite/object_id.h"
+#include "hoplite/reduce.h"
 #include "hoplite/status.h"
+#include "hoplite/waiting.h"
 
 namespace hoplite {
 
@@ -34,14 +38,6 @@ namespace client {
 struct Call;  // internal
 class Connection;
 }  // namespace client
-
-// How long to wait. Default-constructed: as long as it takes.
-using Timeout = std::optional<std::chrono::nanoseconds>;
-
-enum class OnLost {
-  kFail,  // end with Code::kLost as soon as no complete copy is left
-  kWait,  // go on waiting: somebody may put it again
-};
 
 struct ConnectOptions {
   std::string socket = {};  // empty: $HOPLITE_SOCKET, else the default of `hoplite start`
@@ -52,8 +48,11 @@ struct ConnectOptions {
 
 struct PutOptions {
   ObjectId id = {};           // nil: a fresh one
-  std::string metadata = {};  // travels with the object, at most 4 KiB
-  Timeout timeout = {};       // for room in the store, and for the home's answer
+  std::string metadata = {};  // the user's own text, travels with the object, at most 4 KiB
+  // What the bytes are, travels with the object. kInvalidArgument if the size is no multiple of the element's, or not what
+  // the shape says.
+  ArrayType array = {};
+  Timeout timeout = {};  // for room in the store, and for the home's answer
 };
 
 struct GetOptions {
@@ -70,6 +69,7 @@ class View {
   const std::byte* data() const { return bytes().data(); }
   std::size_t size() const { return bytes().size(); }
   const std::string& metadata() const;
+  const ArrayType& array() const;
   explicit operator bool() const { return state_ != nullptr; }
 
   struct State;  // internal
@@ -197,6 +197,30 @@ class Client {
   std::uint64_t get_async(ObjectId id, const GetOptions& options, GetCallback done);
   // The request ends with Code::kCancelled unless it has ended already.
   void cancel(std::uint64_t request);
+
+  // --- collectives (hoplite/reduce.h); none of them needs a group, a rank or a barrier
+  // Starts a reduce, and returns its target as soon as the target's home has taken it. Who wants the result gets the target,
+  // on any node; what goes wrong later is the error of that get. remove(target) cancels. kInvalidArgument for what makes no
+  // sense: no sources, one given twice, the target among them, a count that cannot be reached, a mean of integers.
+  Result<ObjectId> reduce(std::span<const ObjectId> sources, const ReduceOptions& options = {});
+  // The same, for a result that every node with a source is going to get: it is brought to them while it grows.
+  Result<ObjectId> allreduce(std::span<const ObjectId> sources, const AllReduceOptions& options = {});
+  // One reduce for each part of the arrays, all of all sources; the targets in the order of the parts. `target`, `part` and
+  // `count` cannot be chosen: parts of different sources would not belong together.
+  Result<std::vector<ObjectId>> reduce_scatter(std::span<const ObjectId> sources, const ReduceOptions& options = {});
+  // More sources for a reduce for which fewer than its count have arrived.
+  Result<void> add_sources(ObjectId target, std::span<const ObjectId> sources,
+                           Timeout timeout = std::chrono::seconds(5));
+  // How far it is; the last thousand that have ended are remembered.
+  Result<ReduceStatus> reduce_status(ObjectId target, Timeout timeout = std::chrono::seconds(5));
+  // All of these to this node, at the same time; the views in the order of the ids. The first failure ends it with an error
+  // that names the object; the other gets are cancelled.
+  Result<std::vector<View>> gather(std::span<const ObjectId> ids, const GetOptions& options = {});
+  // Every node gathers the same ids: each makes this call, and the transfers form a broadcast of each object. The same call
+  // as gather(), under the name that others look for.
+  Result<std::vector<View>> allgather(std::span<const ObjectId> ids, const GetOptions& options = {}) {
+    return gather(ids, options);
+  }
 
   // --- facts
   Result<StoreStatus> status(Timeout timeout = std::chrono::seconds(5));

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "hoplite/array.h"
 #include "hoplite/object_id.h"
 
 namespace hoplite {
@@ -65,7 +66,8 @@ struct ObjectStatus {
   std::uint32_t receivers = 0;  // nodes that are fetching it from here now
   std::string parent;           // the node it is being fetched from, or empty
   std::string home;             // the node that keeps its directory entry, or empty
-  std::string metadata;
+  std::string metadata;         // the text given with the put
+  ArrayType array;              // what the bytes are
 };
 
 struct ObjectList {

@@ -34,7 +34,7 @@ struct Deadline {
 // steps as replies come in.
 struct PutInSteps {
   std::string bytes;
-  std::string metadata;
+  std::string metadata;  // as it travels
 };
 
 // How far a streaming read is.

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/limits.h"
 #include "client/connection.h"
 #include "client/states.h"
 
@@ -18,20 +17,12 @@ using client::Writing;
 
 constexpr std::size_t kMaxWaitIds = 4'000;       // 16 bytes each: stays below the daemon's limit for one message
 constexpr std::size_t kPutStepBytes = 8 * kMiB;  // readers may follow a large put at this grain; 1 ms of copying
-const std::uint64_t kMaxMetaBytes = Limits{}.max_meta_bytes;
 
 std::shared_ptr<Call> new_call(const Subject& subject, const Timeout& timeout) {
   auto call = std::make_shared<Call>();
   call->subject = subject;
   call->deadline = Deadline::after(timeout);
   return call;
-}
-
-Result<void> check_put(const Subject& subject, const PutOptions& options) {
-  if (options.metadata.size() <= kMaxMetaBytes) return {};
-  return subject.error(Code::kInvalidArgument, std::to_string(options.metadata.size()) +
-                                                   " bytes of metadata are over the limit of " +
-                                                   std::to_string(kMaxMetaBytes));
 }
 
 Result<void> check_id(const Subject& subject) {
@@ -50,8 +41,8 @@ void write_all(Writing& writing, ByteView bytes) {
 }
 
 Result<ObjectId> put_large(const std::shared_ptr<Connection>& connection, const Subject& subject, ByteView bytes,
-                           const std::string& metadata, const Deadline& deadline) {
-  auto writing = client::create(connection, subject, bytes.size(), metadata, deadline);
+                           const std::string& encoded_metadata, const Deadline& deadline) {
+  auto writing = client::create(connection, subject, bytes.size(), encoded_metadata, deadline);
   if (!writing) return writing.error();
   write_all(**writing, bytes);
   return client::to_id(subject, connection->ask(subject, client::close_for_seal(**writing, deadline), deadline));
@@ -65,14 +56,15 @@ client::Get get_request(ObjectId id, const GetOptions& options, const Deadline& 
 void start_put(const std::shared_ptr<Connection>& connection, const std::shared_ptr<Call>& call, ByteView bytes,
                const PutOptions& options) {
   const Subject& subject = call->subject;
-  if (auto ok = check_put(subject, options); !ok) return connection->submit_failed(call, ok.error());
+  const auto metadata = client::encoded_metadata(subject, options, bytes.size());
+  if (!metadata) return connection->submit_failed(call, metadata.error());
   if (bytes.size() <= connection->welcome().inline_bytes) {
     call->put = std::make_unique<client::PutInSteps>();
     call->put->bytes.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    call->put->metadata = options.metadata;
-    return connection->submit(call, client::Put{subject.object, options.metadata, call->deadline.left_ns()}, bytes);
+    call->put->metadata = *metadata;
+    return connection->submit(call, client::Put{subject.object, *metadata, call->deadline.left_ns()}, bytes);
   }
-  auto writing = client::create(connection, subject, bytes.size(), options.metadata, call->deadline);
+  auto writing = client::create(connection, subject, bytes.size(), *metadata, call->deadline);
   if (!writing) return connection->submit_failed(call, writing.error());
   write_all(**writing, bytes);
   connection->submit(call, client::close_for_seal(**writing, call->deadline));
@@ -113,20 +105,22 @@ ObjectId Client::new_id() { return connection_->new_id(); }
 
 Result<ObjectId> Client::put(std::span<const std::byte> bytes, const PutOptions& options) {
   const Subject subject{"put", options.id.is_nil() ? new_id() : options.id};
-  if (auto ok = check_put(subject, options); !ok) return ok.error();
+  const auto metadata = client::encoded_metadata(subject, options, bytes.size());
+  if (!metadata) return metadata.error();
   const auto deadline = Deadline::after(options.timeout);
   if (bytes.size() <= connection_->welcome().inline_bytes) {
-    const client::Put request{subject.object, options.metadata, deadline.left_ns()};
+    const client::Put request{subject.object, *metadata, deadline.left_ns()};
     auto reply = connection_->ask(subject, request, deadline, bytes);
     if (!reply || !std::holds_alternative<client::UseCreate>(*reply)) return client::to_id(subject, std::move(reply));
   }
-  return put_large(connection_, subject, bytes, options.metadata, deadline);
+  return put_large(connection_, subject, bytes, *metadata, deadline);
 }
 
 Result<ObjectWriter> Client::create(std::uint64_t size, const PutOptions& options) {
   const Subject subject{"put", options.id.is_nil() ? new_id() : options.id};
-  if (auto ok = check_put(subject, options); !ok) return ok.error();
-  auto writing = client::create(connection_, subject, size, options.metadata, Deadline::after(options.timeout));
+  const auto metadata = client::encoded_metadata(subject, options, size);
+  if (!metadata) return metadata.error();
+  auto writing = client::create(connection_, subject, size, *metadata, Deadline::after(options.timeout));
   if (!writing) return writing.error();
   return ObjectWriter(*std::move(writing));
 }

@@ -147,6 +147,11 @@ void Connection::abandon(Call& call) {
   need(Pace::kTick);
 }
 
+void Connection::send_queued() {
+  Lock lock(mutex_);
+  flush(lock);
+}
+
 void Connection::locked(const std::function<void()>& look) {
   const Lock lock(mutex_);
   look();

@@ -65,6 +65,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool wait_until(Call& call, TimePoint until, const std::function<bool()>& ready = {});
   // Reads what has arrived, without waiting; true if the call has a result.
   bool poll(Call& call);
+  // Sends what is queued: for those who wait for calls without waiting here.
+  void send_queued();
   // Runs `look` with the lock held: how others look at a call's fields.
   void locked(const std::function<void()>& look);
 

@@ -15,6 +15,7 @@ struct View::State {
   CopyKey copy = 0;
   ByteView bytes;
   std::string metadata;
+  ArrayType array;
 
   ~State() { connection->release(copy); }
 };
@@ -49,10 +50,14 @@ Result<hoplite::View> to_view(const std::shared_ptr<Connection>& connection, con
 Result<ObjectId> to_id(const Subject& subject, Result<Reply> reply);
 Error unexpected(const Subject& subject);
 
+// What travels as the metadata of an object of `size` bytes; kInvalidArgument if the options do not fit it or each other.
+Result<std::string> encoded_metadata(const Subject& subject, const PutOptions& options, std::uint64_t size);
+
 // What ObjectWriter is made of; puts of large objects use it too.
 using Writing = ObjectWriter::State;
 Result<std::unique_ptr<Writing>> create(const std::shared_ptr<Connection>& connection, const Subject& subject,
-                                        std::uint64_t size, const std::string& metadata, const Deadline& deadline);
+                                        std::uint64_t size, const std::string& encoded_metadata,
+                                        const Deadline& deadline);
 void advance(Writing& writing, std::size_t bytes);
 // From here on nothing can be written. The writing must be open.
 Seal close_for_seal(Writing& writing, const Deadline& deadline);

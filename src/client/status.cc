@@ -2,6 +2,7 @@
 
 #include "client/connection.h"
 #include "hoplite/client.h"
+#include "protocol/metadata.h"
 
 namespace hoplite {
 namespace {
@@ -74,9 +75,20 @@ Result<ObjectList> Client::objects(Timeout timeout) {
   ObjectList list;
   list.truncated = answer->truncated;
   list.objects.reserve(answer->objects.size());
-  for (client::ObjectInfo& info : answer->objects)
-    list.objects.push_back({info.id, info.size, info.bytes, phase_of(info.state), info.primary, info.views,
-                            info.children, name_of(info.parent), name_of(info.home), std::move(info.meta)});
+  for (const client::ObjectInfo& info : answer->objects) {
+    Metadata metadata = decode_metadata(info.meta);
+    list.objects.push_back({info.id,
+                            info.size,
+                            info.bytes,
+                            phase_of(info.state),
+                            info.primary,
+                            info.views,
+                            info.children,
+                            name_of(info.parent),
+                            name_of(info.home),
+                            std::move(metadata.text),
+                            {metadata.type, std::move(metadata.shape)}});
+  }
   return list;
 }
 

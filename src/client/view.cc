@@ -1,6 +1,7 @@
 #include <utility>
 
 #include "client/states.h"
+#include "protocol/metadata.h"
 
 namespace hoplite {
 
@@ -9,6 +10,11 @@ std::span<const std::byte> View::bytes() const { return state_ ? state_->bytes :
 const std::string& View::metadata() const {
   static const std::string none;
   return state_ ? state_->metadata : none;
+}
+
+const ArrayType& View::array() const {
+  static const ArrayType none;
+  return state_ ? state_->array : none;
 }
 
 namespace client {
@@ -31,7 +37,9 @@ Result<hoplite::View> to_view(const std::shared_ptr<Connection>& connection, con
   state->connection = connection;
   state->copy = view->copy;
   state->bytes = *bytes;
-  state->metadata = std::move(view->meta);
+  Metadata metadata = decode_metadata(view->meta);
+  state->metadata = std::move(metadata.text);
+  state->array = {metadata.type, std::move(metadata.shape)};
   return hoplite::View(std::move(state));
 }
 

@@ -15,8 +15,9 @@ constexpr std::size_t kWorthTelling = 256 * kKiB;
 namespace client {
 
 Result<std::unique_ptr<Writing>> create(const std::shared_ptr<Connection>& connection, const Subject& subject,
-                                        std::uint64_t size, const std::string& metadata, const Deadline& deadline) {
-  auto reply = connection->ask(subject, Create{subject.object, size, metadata, deadline.left_ns()}, deadline);
+                                        std::uint64_t size, const std::string& encoded_metadata,
+                                        const Deadline& deadline) {
+  auto reply = connection->ask(subject, Create{subject.object, size, encoded_metadata, deadline.left_ns()}, deadline);
   if (!reply) return reply.error();
   const auto* created = std::get_if<Created>(&*reply);
   if (created == nullptr) return unexpected(subject);

@@ -1,0 +1,215 @@
+// hoplite reduce, hoplite allreduce.
+#include <array>
+#include <cstdio>
+#include <memory>
+
+#include "cli.h"
+#include "common/json.h"
+#include "common/terminal.h"
+#include "render.h"
+
+namespace hoplite {
+namespace {
+
+constexpr auto kRedraw = std::chrono::milliseconds(200);
+
+struct ReduceArguments {
+  std::vector<std::string> ids;
+  std::string target;  // of --id, --add or --status
+  AllReduceOptions options;
+  bool to_all = false;
+  bool wait = false;
+
+  std::string status_of;
+  std::string add_to;
+
+  // Everything that the user may have given a name to.
+  std::vector<std::string> typed() const {
+    std::vector<std::string> all = ids;
+    for (const std::string& text : {target, status_of, add_to})
+      if (!text.empty()) all.push_back(text);
+    return all;
+  }
+};
+
+int fail_reduce(const Error& error, const ReduceArguments& arguments) {
+  fail(error, arguments.typed());
+  return error.code == Code::kInvalidArgument ? kExitUsage : kExitFailed;
+}
+
+void print_id(const Common& common, ObjectId id) {
+  if (common.json) std::printf("%s\n", JsonObject().add("id", id.to_string()).text().c_str());
+  else std::printf("%s\n", id.to_string().c_str());
+  std::fflush(stdout);
+}
+
+// Until the result is there, or never will be.
+Result<ReduceStatus> wait_for_result(Client& client, ObjectId target) {
+  const Interrupts interrupts;
+  ProgressLine progress("reduce");
+  while (true) {
+    auto status = client.reduce_status(target);
+    if (!status) return status.error();
+    if (status->phase == ReduceStatus::Phase::kFailed) return *status->error;
+    if (status->phase == ReduceStatus::Phase::kDone) return status;
+    if (interrupts.asked())
+      return Error{Code::kCancelled, "interrupted; the reduce goes on: `hoplite reduce --status " + target.to_string() +
+                                         "` shows it, `hoplite rm` ends it"};
+    progress.update(status->bytes, status->size, awaited_text(*status));
+    if (const auto ready = client.wait(std::array{target}, 1, kRedraw); !ready) return ready.error();
+  }
+}
+
+int run_start(const Common& common, const ReduceArguments& arguments) {
+  auto client = connect(common);
+  if (!client) return fail(client.error());
+  const std::vector<ObjectId> sources = ids_from(arguments.ids);
+  AllReduceOptions options = arguments.options;
+  if (!arguments.target.empty()) options.target = ObjectId::from_text(arguments.target);
+  const auto target = arguments.to_all ? client->allreduce(sources, options) : client->reduce(sources, options);
+  if (!target) return fail_reduce(target.error(), arguments);
+  if (!arguments.wait) {
+    print_id(common, *target);
+    return kExitOk;
+  }
+  if (!common.json) print_id(common, *target);
+  const auto result = wait_for_result(*client, *target);
+  if (!result) return fail(result.error(), arguments.typed());
+  if (common.json) std::printf("%s\n", reduce_json(*result).c_str());
+  return kExitOk;
+}
+
+int run_add(const Common& common, const ReduceArguments& arguments) {
+  auto client = connect(common);
+  if (!client) return fail(client.error());
+  const ObjectId target = ObjectId::from_text(arguments.add_to);
+  const auto added = client->add_sources(target, ids_from(arguments.ids));
+  if (!added) return fail_reduce(added.error(), arguments);
+  if (common.json) print_id(common, target);
+  return kExitOk;
+}
+
+int run_status(const Common& common, const ReduceArguments& arguments) {
+  auto client = connect(common);
+  if (!client) return fail(client.error());
+  const auto status = client->reduce_status(ObjectId::from_text(arguments.status_of));
+  if (!status) return fail(status.error(), arguments.status_of);
+  const std::string text = common.json ? reduce_json(*status) + "\n" : reduce_text(*status, arguments.typed());
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  return kExitOk;
+}
+
+int run_reduce(const Common& common, const ReduceArguments& arguments) {
+  if (!arguments.status_of.empty()) return run_status(common, arguments);
+  if (!arguments.add_to.empty()) return run_add(common, arguments);
+  return run_start(common, arguments);
+}
+
+void add_op(CLI::App& app, ReduceOp& op) {
+  app.add_option_function<std::string>(
+         "--op",
+         [&op](const std::string& text) {
+           const auto parsed = parse_reduce_op(text);
+           if (!parsed) throw CLI::ValidationError("--op", text + " is not one of " + reduce_op_names());
+           op = *parsed;
+         },
+         "how to combine them, element by element: " + reduce_op_names() + " [sum]")
+      ->type_name("OP");
+}
+
+// What starting a reduce and an allreduce have in common.
+void add_start_options(CLI::App& app, ReduceArguments& arguments) {
+  ReduceOptions& options = arguments.options;
+  add_op(app, options.op);
+  add_dtype(app, options.type, "of every source: " + dtype_names() + " [f32]");
+  app.add_option("--first", options.count, "how many count: the first that become ready [all]")
+      ->type_name("K")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--id", arguments.target, "the result gets this name or id [a fresh id]")
+      ->type_name("NAME")
+      ->check(names_an_object());
+  add_timeout(app, options.timeout, "of the whole, as 5s: then the reduce ends as failed [no limit]");
+  app.add_option_function<std::string>(
+         "--on-lost",
+         [&options](const std::string& text) { options.on_lost = text == "wait" ? OnLost::kWait : OnLost::kFail; },
+         "when every copy of a source was lost: fail, or wait until somebody puts it again [fail]")
+      ->type_name("WHAT")
+      ->check(CLI::IsMember({"fail", "wait"}));
+  app.add_flag("--more-follow", options.more_sources_follow,
+               "sources will be added: --first may be more than there are");
+  app.add_flag(
+      "--wait,!--no-wait", arguments.wait,
+      "wait for the result, with a progress bar; else return when the reduce has begun, to be followed by --status");
+}
+
+CLI::Option& add_ids(CLI::App& app, ReduceArguments& arguments) {
+  return *app.add_option("ids", arguments.ids, "names or ids of the sources; they need not exist yet")
+              ->type_name("ID")
+              ->check(names_an_object());
+}
+
+// --status and --add are about a reduce that has begun: nothing of how to begin one goes with them. (CLI11's own excludes()
+// would fill the help with every pair.)
+void refuse_together(const CLI::App& app, const CLI::Option& status, const CLI::Option& add) {
+  if (status.count() + add.count() == 0) return;
+  const std::string mode = status.count() > 0 ? status.get_name() : add.get_name();
+  if (status.count() > 0 && add.count() > 0) throw CLI::ExcludesError(mode, add.get_name());
+  for (const char* option : {"--op", "--type", "--first", "--id", "--timeout", "--on-lost", "--more-follow", "--wait"})
+    if (app.count(option) > 0) throw CLI::ExcludesError(mode, option);
+}
+
+void add_reduce_command(Cli& cli) {
+  auto arguments = std::make_shared<ReduceArguments>();
+  CLI::App& app = cli.subcommand("reduce", "combine arrays on any nodes into a new object, and print its id",
+                                 [&cli, arguments] { return run_reduce(cli.common, *arguments); });
+  add_start_options(app, *arguments);
+  CLI::Option& ids = add_ids(app, *arguments);
+  CLI::Option* status =
+      app.add_option("--status", arguments->status_of, "instead: how far the reduce of this target is")
+          ->type_name("ID")
+          ->check(names_an_object());
+  CLI::Option* add = app.add_option("--add", arguments->add_to, "instead: more sources for the reduce of this target")
+                         ->type_name("ID")
+                         ->check(names_an_object());
+  app.parse_complete_callback([&app, &ids, status, add] {
+    refuse_together(app, *status, *add);
+    if (status->count() + ids.count() == 0) throw CLI::RequiredError("ID...");
+    if (status->count() > 0 && ids.count() > 0) throw CLI::ExcludesError("--status", "ids of sources");
+  });
+  app.footer(
+      "examples:\n"
+      "  hoplite reduce --op sum --type f32 --first 3 --id total a b c d   the first three that come\n"
+      "  hoplite reduce --status total                                     who is awaited, who did what\n"
+      "  hoplite reduce --add total e                                      one source more\n"
+      "  hoplite get total -o total.f32                                    waits for the result\n"
+      "  hoplite rm total                                                  cancels");
+}
+
+void add_allreduce_command(Cli& cli) {
+  auto arguments = std::make_shared<ReduceArguments>();
+  arguments->to_all = true;
+  CLI::App& app = cli.subcommand(
+      "allreduce", "the same as reduce, and the result is brought to every node that has one of the sources",
+      [&cli, arguments] { return run_start(cli.common, *arguments); });
+  add_start_options(app, *arguments);
+  app.add_option_function<std::string>(
+         "--method",
+         [arguments](const std::string& text) {
+           arguments->options.method = text == "whole"    ? AllReduceMethod::kWhole
+                                       : text == "slices" ? AllReduceMethod::kSlices
+                                                          : AllReduceMethod::kByCost;
+         },
+         "cost: what is fastest; whole: reduced on one node; slices: cut, each slice on another node [cost]")
+      ->type_name("HOW")
+      ->check(CLI::IsMember({"cost", "whole", "slices"}));
+  add_ids(app, *arguments).required();
+}
+
+}  // namespace
+
+void add_reduce(Cli& cli) {
+  add_reduce_command(cli);
+  add_allreduce_command(cli);
+}
+
+}  // namespace hoplite

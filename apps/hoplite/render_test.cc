@@ -1,0 +1,134 @@
+#include "render.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace hoplite {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+using State = ReduceStatus::Source::State;
+
+ReduceStatus running() {
+  ReduceStatus status;
+  status.target = ObjectId::named("total");
+  status.op = ReduceOp::kMax;
+  status.type = DType::kI16;
+  status.phase = ReduceStatus::Phase::kRunning;
+  status.coordinator = "cccccccccccccccc";
+  status.count = 3;
+  status.attempts = 2;
+  status.size = 4 << 20;
+  status.bytes = 1 << 20;
+  status.sources = {{{1, 1}, State::kAwaited, "", 0},
+                    {{1, 2}, State::kUsed, "bbbbbbbbbbbbbbbb", 2},
+                    {{1, 3}, State::kLost, "", 0},
+                    {ObjectId::named("early"), State::kUsed, "aaaaaaaaaaaaaaaa", 1},
+                    {{1, 5}, State::kSpare, "dddddddddddddddd", 3}};
+  status.slots = {{"aaaaaaaaaaaaaaaa", 0, 2, 1, true},
+                  {"dddddddddddddddd", 0, 0, 1, false},
+                  {"bbbbbbbbbbbbbbbb", 0, std::nullopt, 1, false}};
+  return status;
+}
+
+TEST(Render, AReduceInWords) {
+  const ObjectId early = ObjectId::named("early");
+  const std::string text = reduce_text(running(), {"total", "early"});
+  EXPECT_EQ(text, "target      " + ObjectId::named("total").to_string() + " total\n" +
+                      "reduce      max of i16, of the first 3 of 5 sources\n"
+                      "phase       running, waiting for 1 of 3 sources\n"
+                      "coordinator cccccccccccccccc\n"
+                      "reduced     1 MiB of 4 MiB (25 %)\n"
+                      "mended      2 times\n"
+                      "\n"
+                      "ORDER  SOURCE                                  STATE    NODE\n"
+                      "    1  " +
+                      early.to_string() + " early  used     aaaaaaaaaaaaaaaa\n" +
+                      "    2  00000000000000010000000000000002        used     bbbbbbbbbbbbbbbb\n"
+                      "    3  00000000000000010000000000000005        spare    dddddddddddddddd\n"
+                      "       00000000000000010000000000000001        awaited\n"
+                      "       00000000000000010000000000000003        lost\n"
+                      "\n"
+                      "TREE                  SLICE  SOURCES  STATE\n"
+                      "bbbbbbbbbbbbbbbb          0        1  working\n"
+                      "  aaaaaaaaaaaaaaaa        0        1  done\n"
+                      "    dddddddddddddddd      0        1  working\n");
+}
+
+TEST(Render, AReduceThatHasEnded) {
+  ReduceStatus status = running();
+  status.phase = ReduceStatus::Phase::kFailed;
+  status.error = Error{Code::kTypeMismatch, "source x is of type f64\n"};
+  std::string text = reduce_text(status);
+  EXPECT_THAT(text, HasSubstr("phase       failed\n")) << "nobody is awaited any more";
+  EXPECT_THAT(text, HasSubstr("error       type mismatch: source x is of type f64?\n"));
+  EXPECT_THAT(text, Not(HasSubstr("early")));
+
+  status = {};
+  status.phase = ReduceStatus::Phase::kDone;
+  status.count = 1;
+  status.sources = {{{1, 1}, State::kUsed, "aaaaaaaaaaaaaaaa", 1}};
+  text = reduce_text(status);
+  EXPECT_THAT(text, HasSubstr("sum of f32, of 1 source\n"));
+  EXPECT_THAT(text, Not(HasSubstr("mended")));
+  EXPECT_THAT(text, Not(HasSubstr("TREE")));
+}
+
+TEST(Render, EverySlotIsShownEvenIfTheTreeIsNone) {
+  ReduceStatus status;
+  status.slots = {{"aaaaaaaaaaaaaaaa", 0, 1, 1, false}, {"bbbbbbbbbbbbbbbb", 1, 0, 1, false}};
+  const std::string text = reduce_text(status);
+  EXPECT_THAT(text, HasSubstr("aaaaaaaaaaaaaaaa"));
+  EXPECT_THAT(text, HasSubstr("bbbbbbbbbbbbbbbb"));
+}
+
+TEST(Render, AReduceAsJson) {
+  ReduceStatus status = running();
+  status.sources.resize(1);
+  status.slots.erase(status.slots.begin(), status.slots.begin() + 1);
+  EXPECT_EQ(reduce_json(status),
+            R"({"id": ")" + status.target.to_string() +
+                R"(", "op": "max", "type": "i16", "phase": "running", "coordinator": "cccccccccccccccc", "count": 3, )"
+                R"("awaited": 3, "attempts": 2, "size": 4194304, "bytes": 1048576, "sources": )"
+                R"([{"id": "00000000000000010000000000000001", "state": "awaited", "node": "", "order": 0}], "slots": )"
+                R"([{"node": "dddddddddddddddd", "slice": 0, "parent": 0, "sources": 1, "done": false}, )"
+                R"({"node": "bbbbbbbbbbbbbbbb", "slice": 0, "parent": null, "sources": 1, "done": false}]})");
+  status.error = Error{Code::kLost, "a source"};
+  EXPECT_THAT(reduce_json(status), HasSubstr(R"("error": {"code": "lost", "message": "a source"})"));
+}
+
+TEST(Render, WhoIsAwaited) {
+  ReduceStatus status;
+  status.count = 4;
+  EXPECT_EQ(awaited_text(status), "waiting for 4 of 4 sources");
+  status.sources.assign(4, {{1, 1}, State::kUsed, "", 1});
+  EXPECT_EQ(awaited_text(status), "");
+}
+
+TEST(Render, WhatTheBytesAre) {
+  EXPECT_EQ(array_text({}), "");
+  EXPECT_EQ(array_text({DType::kF32, {}}), "f32");
+  EXPECT_EQ(array_text({DType::kBF16, {2, 3, 4}}), "bf16 2x3x4");
+  EXPECT_EQ(array_text({DType::kBytes, {9}}), "bytes 9");
+}
+
+TEST(Render, ObjectsWithTheirTypes) {
+  ObjectList list;
+  ObjectStatus object;
+  object.id = {1, 1};
+  object.size = 24;
+  object.phase = CopyPhase::kComplete;
+  object.primary = true;
+  object.metadata = "name=w";
+  object.array = {DType::kF32, {2, 3}};
+  list.objects = {object};
+  EXPECT_EQ(objects_text(list),
+            "ID                                NAME  SIZE  TYPE     STATE     HELD AS  VIEWS  SENDING TO\n"
+            "00000000000000010000000000000001  w     24 B  f32 2x3  complete  primary      0           0\n");
+  EXPECT_THAT(objects_json(list), HasSubstr(R"("type": "f32", "shape": [2, 3])"));
+}
+
+}  // namespace
+}  // namespace hoplite

@@ -1,0 +1,103 @@
+// What a reduce is asked to do, and what it says of itself.
+//
+// A reduce combines arrays, element by element, into a new object. Its sources are ids, which are futures: they may be put
+// before, during or long after the call, by any node. The target is a future, too: it can be waited for, followed while it
+// grows, and named as a source of another reduce.
+//
+//   types     f32 f64 f16 bf16, i8 i16 i32 i64, u8 u16 u32 u64
+//   sum       product, min, max: of every type; integers wrap around; NaN wins over every number
+//   mean      median: of floating-point types
+//   f16 bf16  are combined as f32, and rounded once at every node on the way
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "hoplite/dtype.h"
+#include "hoplite/error.h"
+#include "hoplite/object_id.h"
+#include "hoplite/waiting.h"
+
+namespace hoplite {
+
+struct ReduceOptions {
+  ObjectId target = {};  // nil: a fresh one, coordinated by this node
+  ReduceOp op = ReduceOp::kSum;
+  DType type = DType::kF32;  // of every source; a source of another type fails the reduce with Code::kTypeMismatch
+  // The first so many sources that become ready count, each exactly once; the others are spares for nodes that die.
+  std::optional<std::size_t> count = {};  // not given: all of them
+  bool more_sources_follow = false;       // by add_sources(): `count` may be more than the sources named now
+  OnLost on_lost = OnLost::kFail;         // of a source without which there are fewer than `count`
+  Timeout timeout = {};                   // of the whole reduce: when it passes, the target fails with Code::kTimedOut
+  // Only one part of every source, of so many: the parts are about equal, begin at multiples of 64 bytes, and give the whole
+  // when they are put one behind the other. The last ones of a small array may be empty.
+  std::uint32_t part = 0;
+  std::uint32_t parts = 0;  // 0: reduce() takes the whole; reduce_scatter() makes as many parts as there are sources
+};
+
+enum class AllReduceMethod : unsigned char {
+  kByCost,  // what is fastest for this size, these nodes and these links
+  kWhole,   // reduced on one node, and broadcast from there while it grows
+  kSlices,  // cut into slices, each reduced on another node and broadcast from there
+};
+
+//     client.allreduce(sources, {{.op = ReduceOp::kSum, .type = DType::kF32}, AllReduceMethod::kWhole});
+struct AllReduceOptions : ReduceOptions {
+  AllReduceMethod method = AllReduceMethod::kByCost;
+};
+
+// How far a reduce is, or how it went. Nodes are 16 hexadecimal digits, as in NodeStatus, or empty.
+struct ReduceStatus {
+  enum class Phase : unsigned char {
+    kWaiting,  // for sources
+    kRunning,  // bytes are being combined; more sources may still be awaited
+    kDone,     // the target is committed
+    kFailed,   // for good; `error` says why
+  };
+
+  struct Source {
+    enum class State : unsigned char {
+      kAwaited,  // nobody has put it yet, as far as is known
+      kSpare,    // it is there, and enough others came before
+      kUsed,     // it counts
+      kLost,     // every complete copy was on nodes that died
+      kDeleted,
+    };
+    ObjectId id;
+    State state = State::kAwaited;
+    std::string node;         // where it is used
+    std::uint32_t order = 0;  // of arrival, from 1; 0 = it has not arrived
+  };
+
+  // A place in the tree: a node that combines some sources of its own with what its children deliver.
+  struct Slot {
+    std::string node;
+    std::uint32_t slice = 0;            // of the target; each has a tree of its own
+    std::optional<std::size_t> parent;  // the slot that takes its output, an index in `slots`; none: the root
+    std::uint32_t sources = 0;          // of its own
+    bool done = false;
+  };
+
+  ObjectId target;
+  ReduceOp op = ReduceOp::kSum;
+  DType type = DType::kF32;
+  Phase phase = Phase::kWaiting;
+  std::optional<Error> error;  // of a failure
+  std::string coordinator;     // the node that decides: the target's home
+  std::size_t count = 0;       // so many sources count
+  std::uint32_t attempts = 0;  // how often the tree was mended
+  std::uint64_t size = 0;      // of the result; 0 while no source is there
+  std::uint64_t bytes = 0;     // of it, reduced so far
+  std::vector<Source> sources;
+  std::vector<Slot> slots;
+
+  // How many sources more must arrive.
+  std::size_t awaited() const;
+};
+const char* reduce_phase_name(ReduceStatus::Phase phase);
+const char* source_state_name(ReduceStatus::Source::State state);
+
+}  // namespace hoplite
