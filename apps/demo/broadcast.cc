@@ -69,24 +69,6 @@ void take_ends(Ends& ends, std::vector<Receiver>& receivers) {
 
 }  // namespace
 
-Result<Attendants> Attendants::attach(const LocalCluster& cluster) {
-  Attendants attendants;
-  for (const auto& node : cluster.nodes()) {
-    auto client = Client::connect({.socket = node.process.socket});
-    if (!client) return client.error();
-    const auto status = client->status();
-    if (!status) return status.error();
-    attendants.node_ids_.push_back(status->node);
-    attendants.clients_.push_back(*std::move(client));
-  }
-  return attendants;
-}
-
-int Attendants::index_of(const std::string& node_id) const {
-  const auto found = std::find(node_ids_.begin(), node_ids_.end(), node_id);
-  return found == node_ids_.end() ? -1 : static_cast<int>(found - node_ids_.begin());
-}
-
 Result<BroadcastResult> run_broadcast(Attendants& nodes, std::span<const std::byte> expected,
                                       const BroadcastOptions& options) {
   BroadcastResult result;

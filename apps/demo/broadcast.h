@@ -9,25 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "common/local_cluster.h"
-#include "hoplite/client.h"
+#include "attendants.h"
 
 namespace hoplite {
-
-// A client at each node of a cluster.
-class Attendants {
- public:
-  static Result<Attendants> attach(const LocalCluster& cluster);
-
-  std::size_t size() const { return clients_.size(); }
-  Client& at(std::size_t node) { return clients_[node]; }
-  // -1 for an id that is not one of ours.
-  int index_of(const std::string& node_id) const;
-
- private:
-  std::vector<Client> clients_;
-  std::vector<std::string> node_ids_;
-};
 
 // What is known about one receiver.
 struct Receiver {
