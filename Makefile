@@ -69,7 +69,7 @@ format: setup-lint ## applies .clang-format
 # --- measuring it
 
 .PHONY: bench
-bench: setup-bench configure-release ## the figures, in network namespaces; table, and JSON under build/bench (ARGS="broadcast --hosts 6")
+bench: setup-bench $(if $(findstring --with-gloo,$(ARGS)),setup-gloo) configure-release ## the figures, in network namespaces; table, and JSON under build/bench (ARGS="broadcast --hosts 6")
 	@cmake --build build/release --parallel $(JOBS) --target bench-programs
 	@bench/run $(ARGS)
 
@@ -79,10 +79,10 @@ bench: setup-bench configure-release ## the figures, in network namespaces; tabl
 clean: ## removes build/
 	@rm -rf build
 
-.PHONY: setup-build setup-test setup-lint setup-fuzz setup-bench configure-release
+.PHONY: setup-build setup-test setup-lint setup-fuzz setup-bench setup-gloo configure-release
 setup-build:
 	@tools/setup build
-setup-test setup-lint setup-fuzz setup-bench: setup-%:
+setup-test setup-lint setup-fuzz setup-bench setup-gloo: setup-%:
 	@tools/setup build $*
 configure-release:
 	@tools/configure release

@@ -1,6 +1,6 @@
 """Hoplite on the hosts of a lab: a daemon on each, and workers that use them.
 
-A worker is `hoplite-bench-worker` (hoplite_worker.cc): it takes commands in
+A worker is `hoplite-bench-worker` (worker/): it takes commands in
 words and answers in JSON. Several are driven at once by `send` to each and then
 `answer` from each. Everything is ended with the block, by process id.
 """
@@ -13,6 +13,7 @@ import os
 import select
 import subprocess
 import tempfile
+import textwrap
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -44,12 +45,12 @@ class Worker:
 
     def send(self, command: str) -> None:
         """Starts a command; `answer` brings its result."""
-        self._command = command
+        self._command = textwrap.shorten(command, 60, placeholder=" ...")  # for complaints: ids can be many
         try:
             self.process.stdin.write(command + "\n")
             self.process.stdin.flush()
         except BrokenPipeError:
-            raise WorkerError(f"the worker on host {self.host} is gone: {command}") from None
+            raise WorkerError(f"the worker on host {self.host} is gone: {self._command}") from None
 
     def answer(self, timeout_s: float = ANSWER_S) -> dict:
         """What the command gave; WorkerError if it failed."""
@@ -68,7 +69,6 @@ class Worker:
     def ask(self, command: str, timeout_s: float = ANSWER_S) -> dict:
         self.send(command)
         return self.answer(timeout_s)
-
 
 
 def ask_all(workers: Iterable[Worker], command: str) -> list[dict]:
@@ -109,7 +109,7 @@ class Cluster:
     def __exit__(self, *_: object) -> None:
         with processes.signals_held():
             self.end_extra_workers()
-            _close(self.workers.values())
+            close_workers(self.workers.values())
             self.workers.clear()
             _end(self._daemons.values())
             self._daemons.clear()
@@ -135,7 +135,7 @@ class Cluster:
         return worker
 
     def end_extra_workers(self) -> None:
-        _close(self._extra_workers)
+        close_workers(self._extra_workers)
         self._extra_workers.clear()
 
     def kill(self, host: int) -> None:
@@ -145,14 +145,14 @@ class Cluster:
     def restart(self, host: int) -> None:
         """Starts a killed daemon again, at its address, and returns when all know it."""
         self._daemons[host].wait()
-        _close([self.workers.pop(host)])
+        close_workers([self.workers.pop(host)])
         self._start_daemon(host)
         self._await_members()
 
-    def remove(self, object_id: str) -> None:
-        """Lets go of the views of an object and deletes it everywhere."""
+    def remove(self, *object_ids: str) -> None:
+        """Lets go of all views and deletes these objects everywhere."""
         ask_all(self.workers.values(), "release")
-        self.source.ask(f"remove {object_id}")
+        self.source.ask(f"remove {' '.join(object_ids)}")
 
     # ---- starting ------------------------------------------------------------
 
@@ -215,7 +215,8 @@ def _end(children: Iterable[subprocess.Popen]) -> None:
             child.wait()
 
 
-def _close(workers: Iterable[Worker]) -> None:
+def close_workers(workers: Iterable[Worker]) -> None:
+    """Ends them."""
     workers = list(workers)
     _end(worker.process for worker in workers)
     for worker in workers:

@@ -85,10 +85,8 @@ def bcast(choice: Choice) -> Iterator[Row]:
                 seconds = mpi.run(lab, choice.bin_dir, "bcast", size, reps=choice.reps)
                 yield Row(work, "MPI default", seconds, limit)
             tries = 10 if size <= MIB else 2
-            segment = mpi.best_segment(lab, choice.bin_dir, "bcast", size, reps=tries)
-            settings = mpi.tuned(segment)
+            note, settings = mpi.best(lab, choice.bin_dir, "bcast", size, reps=tries)
             seconds = mpi.run(lab, choice.bin_dir, "bcast", size, reps=reps, settings=settings)
-            note = f"segments of {stats.format_size(segment)}"
             yield Row(work, "MPI tuned", seconds, limit, note=note)
 
 

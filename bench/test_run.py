@@ -51,6 +51,21 @@ class SmallRows(unittest.TestCase):
         (figure,) = self.run_rows("relay-killed", "--hosts", "4", "--rate", "50mbit", "--size", "32MiB")
         self.assertEqual(set(figure["samples"]), {"undisturbed", "a relay killed"})
 
+    def test_sums(self):
+        rows = ("reduce", "allreduce", "reduce-first4", "gather")
+        figures = self.run_rows(*rows, "--hosts", "4", "--rate", "100mbit", "--size", "8MiB")
+        self.assertEqual([figure["row"] for figure in figures], list(rows))
+        for figure in figures:
+            self.assertGreater(figure["value"]["median"], 0.5 if figure["row"] == "reduce-first4" else 0.9, figure["row"])
+
+    def test_late_sources(self):
+        (figure,) = self.run_rows("reduce-staggered", "--hosts", "4", "--rate", "100mbit", "--size", "8MiB")
+        self.assertEqual(list(figure["samples"]), ["Hoplite"])
+
+    def test_a_source_dies(self):
+        (figure,) = self.run_rows("reduce-killed", "--hosts", "5", "--rate", "50mbit", "--size", "16MiB")
+        self.assertEqual(set(figure["samples"]), {"undisturbed", "a source's node killed"})
+
     def test_round_trips(self):
         (figure,) = self.run_rows("pingpong-unshaped", "--size", "4KiB")
         self.assertEqual(set(figure["samples"]), {"Hoplite", "bare chain"})
@@ -84,7 +99,7 @@ class Words(unittest.TestCase):
     def test_help_and_list_name_every_row(self):
         for option in ("--help", "--list"):
             text = subprocess.check_output([BENCH / "run", option], text=True)
-            for row in ("broadcast-1mib", "relay-killed", "pingpong-busy-poll", "loaded", "memory", "micro"):
+            for row in ("broadcast-1mib", "relay-killed", "reduce-killed", "allreduce-1mib", "gather", "pingpong-busy-poll", "loaded", "memory", "micro"):
                 self.assertIn(row, text)
 
     def test_nonsense_is_refused(self):

@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+import stats
 from lab import Lab, finish
 from peers import HERE, REST_MS, need
 
@@ -24,20 +25,34 @@ TRANSPORT = {
     "oob_tcp_if_include": "eth0",
 }
 DEFAULT: dict[str, object] = {}
-SEGMENTS = tuple(kib * KIB for kib in (16, 32, 64, 128, 256))
+SEGMENTS = tuple(kib * KIB for kib in (16, 32, 64, 128, 256, 512))
 
 
-def tuned(segment: int = 128 * KIB) -> dict[str, object]:
-    """Pipelines, in place of the trees that Open MPI chooses for fast networks."""
+def pipeline(operation: str, segment: int) -> dict[str, object]:
+    """A chain of hosts, in place of the trees that Open MPI chooses for fast networks."""
     return {
         "coll_tuned_use_dynamic_rules": 1,
-        "coll_tuned_bcast_algorithm": 3,  # pipeline
-        "coll_tuned_bcast_algorithm_chain_fanout": 1,
-        "coll_tuned_bcast_algorithm_segmentsize": segment,
-        "coll_tuned_reduce_algorithm": 3,  # pipeline
-        "coll_tuned_reduce_algorithm_segmentsize": segment,
-        "coll_tuned_allreduce_algorithm": 4,  # ring
+        f"coll_tuned_{operation}_algorithm": 3,  # pipeline
+        f"coll_tuned_{operation}_algorithm_chain_fanout": 1,
+        f"coll_tuned_{operation}_algorithm_segmentsize": segment,
     }
+
+
+def allreduce(algorithm: int, segment: int = 0) -> dict[str, object]:
+    return {
+        "coll_tuned_use_dynamic_rules": 1,
+        "coll_tuned_allreduce_algorithm": algorithm,
+        "coll_tuned_allreduce_algorithm_segmentsize": segment,
+    }
+
+
+def candidates(operation: str) -> dict[str, dict[str, object]]:
+    """What is tried to find Open MPI's best for a large object, by a name for the table."""
+    segments = {f"segments of {stats.format_size(segment)}": segment for segment in SEGMENTS}
+    if operation != "allreduce":
+        return {words: pipeline(operation, segment) for words, segment in segments.items()}
+    rings = {f"ring, {words}": allreduce(5, segment) for words, segment in segments.items()}
+    return {"ring": allreduce(4)} | rings | {"Rabenseifner": allreduce(6)}
 
 
 def run(
@@ -78,11 +93,12 @@ def run(
         return json.loads(finish(child, timeout_s))["seconds"]
 
 
-def best_segment(lab: Lab, bin_dir: Path, operation: str, size: int, reps: int = 5) -> int:
-    """The segment size with which the tuned settings are fastest (by median)."""
+def best(
+    lab: Lab, bin_dir: Path, operation: str, size: int, reps: int = 5
+) -> tuple[str, dict[str, object]]:
+    """The settings with which an operation is fastest (by median), and their name."""
 
-    def median(segment: int) -> float:
-        settings = tuned(segment)
-        return statistics.median(run(lab, bin_dir, operation, size, reps=reps, settings=settings))
+    def median(choice: tuple[str, dict[str, object]]) -> float:
+        return statistics.median(run(lab, bin_dir, operation, size, reps=reps, settings=choice[1]))
 
-    return min(SEGMENTS, key=median)
+    return min(candidates(operation).items(), key=median)

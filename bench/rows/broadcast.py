@@ -103,10 +103,9 @@ def at_once(run: Run) -> Iterator[Figure]:
         turns = {HOPLITE: lambda: [together(broadcast.once()) for _ in range(batch)]}
         with_mpi = setting.with_peers or BESIDE_MPI in run.row.goals
         if with_mpi:
-            run.say("looking for Open MPI's best segment size")
+            run.say("looking for Open MPI's best settings")
             tries = 5 if setting.size <= SMALL else 1
-            segment = mpi.best_segment(lab, setting.peers_bin, "bcast", setting.size, reps=tries)
-            settings = mpi.tuned(segment)
+            words, settings = mpi.best(lab, setting.peers_bin, "bcast", setting.size, reps=tries)
             turns[TUNED] = lambda: mpi.run(
                 lab, setting.peers_bin, "bcast", setting.size, reps=batch, settings=settings
             )
@@ -117,7 +116,7 @@ def at_once(run: Run) -> Iterator[Figure]:
     others = {who: seconds for who, seconds in samples.items() if who != HOPLITE}
     note = median_note(others, limit)
     if with_mpi:
-        note += f" (segments of {stats.format_size(segment)})"
+        note += f" ({words})"
     if limit:
         yield run.figure(stats.ratio(samples[HOPLITE], limit), "x limit", samples, note=note)
     if with_mpi and (BESIDE_MPI in run.row.goals or not limit):

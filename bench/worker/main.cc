@@ -7,10 +7,7 @@
 // same moment. A transfer is complete when the client has a view of all bytes; whether they are right is looked at later
 // (`check`), when nobody is being timed.
 #include <sys/prctl.h>
-#include <time.h>
 
-#include <cerrno>
-#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -18,6 +15,7 @@
 #include <functional>
 #include <iostream>
 #include <map>
+#include <span>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -25,109 +23,12 @@
 #include <vector>
 
 #include "hoplite/client.h"
+#include "worker/collectives.h"
+#include "worker/command.h"
+#include "worker/pattern.h"
 
-namespace hoplite {
+namespace hoplite::bench {
 namespace {
-
-using namespace std::chrono_literals;  // NOLINT(google-build-using-namespace): durations only
-
-constexpr auto kPatience = 120s;  // for one transfer; 1 GiB takes 18 s on a link of 500 Mbit/s
-constexpr std::int64_t kNsPerSecond = 1'000'000'000;
-constexpr std::int64_t kNsPerMs = 1'000'000;
-
-std::int64_t now_ns() {
-  timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * kNsPerSecond + now.tv_nsec;
-}
-
-void sleep_until(std::int64_t at_ns) {
-  const timespec at{at_ns / kNsPerSecond, at_ns % kNsPerSecond};
-  while (::clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, nullptr) == EINTR) {}
-}
-
-double seconds_since(std::int64_t start_ns) { return static_cast<double>(now_ns() - start_ns) / kNsPerSecond; }
-
-template <typename T>
-T value_of(Result<T> result) {
-  if (!result) throw std::runtime_error(result.error().to_string());
-  return *std::move(result);
-}
-
-// --- one line of JSON
-
-std::string quoted(const std::string& text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    out += static_cast<unsigned char>(c) < ' ' ? ' ' : c;
-  }
-  return out + '"';
-}
-
-class Json {
- public:
-  Json& add(const char* name, const std::string& text) { return field(name, quoted(text)); }
-  Json& add(const char* name, std::uint64_t number) { return field(name, std::to_string(number)); }
-  Json& add(const char* name, double seconds) { return field(name, fixed(seconds)); }
-  Json& add(const char* name, const std::vector<double>& seconds) {
-    std::string list;
-    for (const double s : seconds) list += (list.empty() ? "" : ", ") + fixed(s);
-    return field(name, "[" + list + "]");
-  }
-  std::string line() const { return "{" + fields_ + "}"; }
-
- private:
-  static std::string fixed(double seconds) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%.9f", seconds);
-    return text;
-  }
-  Json& field(const char* name, const std::string& value) {
-    fields_ += (fields_.empty() ? "" : ", ") + quoted(name) + ": " + value;
-    return *this;
-  }
-
-  std::string fields_;
-};
-
-// --- bytes that say where they belong: a piece that is missing, moved or of another object does not match
-
-// Seeds lie 2^40 words apart: no object is long enough to run into the next one's words.
-std::uint64_t word(std::uint64_t seed, std::uint64_t index) { return ((seed << 40) + index) * 0x9E3779B97F4A7C15ULL; }
-
-// Calls `piece(offset, word, bytes)` for each word of the pattern; the last may be cut short.
-template <typename Piece>
-void for_each_word(std::size_t size, std::uint64_t seed, Piece piece) {
-  for (std::size_t at = 0, index = 0; at < size; at += sizeof(std::uint64_t), ++index) {
-    const std::uint64_t expected = word(seed, index);
-    piece(at, &expected, std::min(sizeof expected, size - at));
-  }
-}
-
-void fill(std::span<std::byte> bytes, std::uint64_t seed) {
-  for_each_word(bytes.size(), seed, [&](std::size_t at, const std::uint64_t* expected, std::size_t count) {
-    std::memcpy(bytes.data() + at, expected, count);
-  });
-}
-
-void check(std::span<const std::byte> bytes, std::size_t size, std::uint64_t seed) {
-  if (bytes.size() != size)
-    throw std::runtime_error("wrong size: " + std::to_string(bytes.size()) + " instead of " + std::to_string(size));
-  std::size_t wrong = size;
-  for_each_word(size, seed, [&](std::size_t at, const std::uint64_t* expected, std::size_t count) {
-    if (std::memcmp(bytes.data() + at, expected, count) != 0) wrong = std::min(wrong, at);
-  });
-  if (wrong != size) throw std::runtime_error("wrong bytes at offset " + std::to_string(wrong));
-}
-
-std::vector<std::byte> pattern(std::size_t size, std::uint64_t seed) {
-  std::vector<std::byte> bytes(size);
-  fill(bytes, seed);
-  return bytes;
-}
-
-// --- the commands
 
 class Worker {
  public:
@@ -144,15 +45,6 @@ class Worker {
   }
 
  private:
-  template <typename T>
-  static T next(std::istream& words) {
-    T value{};
-    if (!(words >> value)) throw std::runtime_error("an argument is missing or malformed");
-    return value;
-  }
-
-  static ObjectId next_id(std::istream& words) { return ObjectId::from_text(next<std::string>(words)); }
-
   Json put(std::istream& words) {
     const auto size = next<std::uint64_t>(words);
     const auto seed = next<std::uint64_t>(words);
@@ -165,28 +57,28 @@ class Worker {
     const ObjectId id = next_id(words);
     sleep_until(next<std::int64_t>(words));
     const std::int64_t start_ns = now_ns();
-    view_ = value_of(client_.get(id, {.timeout = kPatience}));
-    const std::int64_t end_ns = now_ns();
-    return Json()
-        .add("start_ns", static_cast<std::uint64_t>(start_ns))
-        .add("end_ns", static_cast<std::uint64_t>(end_ns))
-        .add("size", view_.size());
+    views_ = {value_of(client_.get(id, {.timeout = kPatience}))};
+    Json answer;
+    return add_times(answer, start_ns, now_ns());
   }
 
-  Json check_view(std::istream& words) {
+  Json check_views(std::istream& words) {
     const auto size = next<std::size_t>(words);
-    check(view_.bytes(), size, next<std::uint64_t>(words));
+    const std::vector<std::uint64_t> seeds = next_seeds(words);
+    if (seeds.size() != views_.size())
+      throw std::runtime_error("there are " + std::to_string(views_.size()) + " views");
+    for (std::size_t i = 0; i < seeds.size(); ++i) check(views_[i].bytes(), size, seeds[i]);
     return {};
   }
 
   Json release(std::istream&) {
-    view_ = View();
+    views_.clear();
     return {};
   }
 
   Json remove(std::istream& words) {
-    const bool existed = value_of(client_.remove(next_id(words), kPatience));
-    return Json().add("existed", std::uint64_t{existed});
+    remove_all(next_ids(words));
+    return {};
   }
 
   Json object(std::istream& words) {
@@ -405,16 +297,20 @@ class Worker {
   Command bound(Json (Worker::*method)(std::istream&)) {
     return [this, method](std::istream& words) { return (this->*method)(words); };
   }
+  Command bound(Json (Collectives::*method)(std::istream&)) {
+    return [this, method](std::istream& words) { return (collectives_.*method)(words); };
+  }
 
   Client client_;
-  View view_;                     // of the last get
+  std::vector<View> views_;  // of the last get, reduce or gather
+  Collectives collectives_{client_, views_};
   std::vector<ObjectId> minted_;  // put by round trips
   const std::map<std::string, Command> commands_ = {
       {"put", bound(&Worker::put)},                      // SIZE SEED
       {"get", bound(&Worker::get)},                      // ID AT_NS
-      {"check", bound(&Worker::check_view)},             // SIZE SEED
+      {"check", bound(&Worker::check_views)},            // SIZE SEED...
       {"release", bound(&Worker::release)},              //
-      {"remove", bound(&Worker::remove)},                // ID
+      {"remove", bound(&Worker::remove)},                // ID...
       {"object", bound(&Worker::object)},                // ID
       {"status", bound(&Worker::status)},                //
       {"pingpong", bound(&Worker::pingpong)},            // first|second SESSION SIZE ROUNDS WARMUP
@@ -425,6 +321,16 @@ class Worker {
       {"get_rate", bound(&Worker::get_rate)},            // SIZE COUNT OUTSTANDING
       {"timed_puts", bound(&Worker::timed_puts)},        // SIZE REPS
       {"keep", bound(&Worker::keep)},                    // COUNT SIZE
+      // Their arguments: see collectives.h.
+      {"mint", bound(&Collectives::mint)},
+      {"put_array", bound(&Collectives::put_array)},
+      {"stage", bound(&Collectives::stage)},
+      {"put_staged", bound(&Collectives::put_staged)},
+      {"reduce", bound(&Collectives::reduce)},
+      {"allreduce", bound(&Collectives::allreduce)},
+      {"reduce_status", bound(&Collectives::reduce_status)},
+      {"gather", bound(&Collectives::gather)},
+      {"check_sum", bound(&Collectives::check_sum)},
   };
 };
 
@@ -447,7 +353,7 @@ int serve(const ConnectOptions& options) {
 }
 
 }  // namespace
-}  // namespace hoplite
+}  // namespace hoplite::bench
 
 int main(int argc, char** argv) {
   const bool busy_poll = argc == 3 && std::strcmp(argv[2], "--busy-poll") == 0;
@@ -456,5 +362,5 @@ int main(int argc, char** argv) {
     return 2;
   }
   ::prctl(PR_SET_TIMERSLACK, 1);  // a common start must not be blurred by the kernel's 50 us of slack
-  return hoplite::serve({.socket = argv[1], .timeout = hoplite::kPatience, .busy_poll = busy_poll});
+  return hoplite::bench::serve({.socket = argv[1], .timeout = hoplite::bench::kPatience, .busy_poll = busy_poll});
 }
