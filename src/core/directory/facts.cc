@@ -198,7 +198,8 @@ void Directory::on_delete(Time now, NodeRef from, const DeleteRequest& request, 
 // The bytes themselves, if they are welcome and here; otherwise where they are.
 void Directory::answer_notify(const ObjectId& id, Entry& entry, const Waiter& waiter, Output& out) {
   const Want& want = waiter.want;
-  if (entry.size <= want.inline_bytes && waiter.ref != self_ && host_.can_inline(id, entry.version)) {
+  if (want.inline_bytes > 0 && entry.size <= want.inline_bytes && waiter.ref != self_ &&
+      host_.can_inline(id, entry.version)) {
     hold(id, entry, waiter.ref, CopyState::kComplete, false, want.request);
     if (entry.plan) entry.plan->add_root(waiter.ref.id);
     out.sends.push_back({waiter.ref, InlineObject{want.request, id, entry.version, entry.meta}, true});

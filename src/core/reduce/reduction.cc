@@ -420,7 +420,8 @@ ReduceReport Reduction::report() const {
   report.size = range.end - range.begin;
   for (const ObjectId& id : source_order_) {
     const Source& source = sources_.at(id);
-    report.sources.push_back({id, source.state, source.node.id, source.order});
+    const bool held = !complete() && std::ranges::count(arrived_, id) > 0;  // it counts, and waits for its place
+    report.sources.push_back({id, held ? SourceState::kUsed : source.state, source.node.id, source.order});
   }
   std::map<SlotNumber, std::uint32_t> index;
   for (const auto& [number, slot] : slots_) index.emplace(number, static_cast<std::uint32_t>(index.size()));
