@@ -1,6 +1,7 @@
 // What the clients did and what they were told: the truth that the judge compares with.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -115,6 +116,10 @@ struct Ledger {
   std::map<RequestNumber, Writing> writing;  // by the number of the create
   HeldNumber next_held = 1;
 
+  // Whether it was, or may be, the target of a reduce.
+  bool is_reduced(const ObjectRecord& object) const {
+    return std::ranges::any_of(object.puts, [&](PutNumber put) { return puts[put].reduce.has_value(); });
+  }
   // What is known of an id; an empty record if nothing.
   const ObjectRecord& about(const ObjectId& id) const {
     static const ObjectRecord kNothing;

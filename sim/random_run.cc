@@ -184,9 +184,7 @@ void RandomRun::finish_reduces() {
   const NodeIndex node = some_running_node();
   if (node == kNobody) return;
   for (const auto& [id, record] : ledger_.objects) {
-    const bool reduced =
-        std::ranges::any_of(record.puts, [&](PutNumber put) { return ledger_.puts[put].reduce.has_value(); });
-    if (reduced && record.removes.empty()) reports.push_back(clients_.report(client_on(node), id));
+    if (ledger_.is_reduced(record) && record.removes.empty()) reports.push_back(clients_.report(client_on(node), id));
   }
   expect_ended(reports, "though faults have stopped");
   // Whoever fills a slot needs room for what it combines, and what is put again needs some, too.
@@ -266,8 +264,7 @@ void RandomRun::put_lost_again() {
     const RequestRecord request = ledger_.requests[number];
     if (request.ended) continue;
     const bool deleted = !ledger_.about(request.id).removes.empty();
-    const bool reduced = std::ranges::any_of(ledger_.about(request.id).puts,
-                                             [&](PutNumber put) { return ledger_.puts[put].reduce.has_value(); });
+    const bool reduced = ledger_.is_reduced(ledger_.about(request.id));
     if (request.kind != Ask::kGet || available.contains(request.id) || deleted || reduced || plan_.tight) {
       clients_.cancel(number);
     } else {

@@ -25,19 +25,13 @@ int Attendants::index_of(const std::string& node_id) const {
   return found == node_ids_.end() ? -1 : static_cast<int>(found - node_ids_.begin());
 }
 
-Result<void> on_a_local_cluster(const LocalClusterOptions& options, const Interrupts& interrupts,
-                                const std::function<Result<void>(LocalCluster&, Attendants&)>& act) {
-  LocalCluster cluster(options);
+Result<Attendants> start_and_attach(LocalCluster& cluster, const LocalClusterOptions& options,
+                                    const Interrupts& interrupts) {
   std::printf("Starting %d daemons, each limited to %s ...\n", options.nodes,
               format_rate(static_cast<double>(options.max_rate)).c_str());
   std::fflush(stdout);
-  if (auto started = cluster.start([&] { return interrupts.asked(); }); !started) return started;
-  auto nodes = Attendants::attach(cluster);
-  if (!nodes) return nodes.error();
-  auto result = act(cluster, *nodes);
-  // The daemons end before the clients do: gets that are under way fail at once.
-  cluster.stop();
-  return result;
+  if (auto started = cluster.start([&] { return interrupts.asked(); }); !started) return started.error();
+  return Attendants::attach(cluster);
 }
 
 }  // namespace hoplite

@@ -1,8 +1,8 @@
 // A local cluster for the length of a few acts, with a client at each of its nodes.
 #pragma once
 
-#include <functional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "common/local_cluster.h"
@@ -25,8 +25,21 @@ class Attendants {
   std::vector<std::string> node_ids_;
 };
 
-// Starts the daemons, acts, and stops them. kCancelled if somebody interrupts the start.
-Result<void> on_a_local_cluster(const LocalClusterOptions& options, const Interrupts& interrupts,
-                                const std::function<Result<void>(LocalCluster&, Attendants&)>& act);
+// Starts the daemons, and says so. kCancelled if somebody interrupts it.
+Result<Attendants> start_and_attach(LocalCluster& cluster, const LocalClusterOptions& options,
+                                    const Interrupts& interrupts);
+
+// Starts the daemons, acts, and stops them: the act's result, or why they could not be started.
+template <typename Act>
+auto on_a_local_cluster(const LocalClusterOptions& options, const Interrupts& interrupts, Act act)
+    -> std::invoke_result_t<Act, LocalCluster&, Attendants&> {
+  LocalCluster cluster(options);
+  auto nodes = start_and_attach(cluster, options, interrupts);
+  if (!nodes) return nodes.error();
+  auto result = act(cluster, *nodes);
+  // The daemons end before the clients do: gets that are under way fail at once.
+  cluster.stop();
+  return result;
+}
 
 }  // namespace hoplite

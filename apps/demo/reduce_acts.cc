@@ -147,18 +147,11 @@ class Acts {
 }  // namespace
 
 Result<ReduceTimes> reduce_acts(const DemoOptions& options, const Interrupts& interrupts) {
-  ReduceTimes times;
   // Room for an array, what is pulled, what it becomes, the sum, one that is being removed, and a little.
   const LocalClusterOptions cluster_options{options.nodes, 5 * options.array_bytes() + 32 * kMiB, options.rate};
-  const auto acted =
-      on_a_local_cluster(cluster_options, interrupts, [&](LocalCluster& cluster, Attendants& nodes) -> Result<void> {
-        const auto result = Acts(options, interrupts, cluster, nodes).run();
-        if (!result) return result.error();
-        times = *result;
-        return {};
-      });
-  if (!acted) return acted.error();
-  return times;
+  return on_a_local_cluster(cluster_options, interrupts, [&](LocalCluster& cluster, Attendants& nodes) {
+    return Acts(options, interrupts, cluster, nodes).run();
+  });
 }
 
 }  // namespace hoplite

@@ -33,6 +33,13 @@ class Random {
     return result;
   }
 
+  // For what 0 would mean "none".
+  std::uint64_t next_nonzero() {
+    std::uint64_t value = 0;
+    while (value == 0) value = next();
+    return value;
+  }
+
   // Uniform in [0, bound); 0 if bound is 0.
   std::uint64_t below(std::uint64_t bound) {
     __extension__ using Wide = unsigned __int128;

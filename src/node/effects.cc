@@ -38,11 +38,7 @@ struct EffectRunner::Visitor {
   }
   void operator()(const effect::GrowCopy& e) const { transport.grow_copy(e.copy, e.bytes); }
   void operator()(const effect::SealCopy& e) const { transport.seal_copy(e.copy, e.slice); }
-  void operator()(const effect::Combine& e) const {
-    CombineOrder order{e.out, e.slice, e.op, e.type, e.divide_by, e.final, {}};
-    for (const effect::Combine::Input& input : e.inputs) order.inputs.push_back({input.copy, input.slice, input.begin});
-    transport.combine(order);
-  }
+  void operator()(const effect::Combine& e) const { transport.combine(e); }
   void operator()(const effect::FollowCopy& e) const { transport.follow_copy(e.copy); }
   void operator()(const effect::CloseCopy& e) const { transport.close_copy(e.copy); }
   void operator()(const effect::StartPull& e) const { transport.start_pull(e.parent, e.address, e.copy, e.pull); }

@@ -23,6 +23,7 @@
 #include "hoplite/dtype.h"
 #include "protocol/bulk.h"
 #include "protocol/client_messages.h"
+#include "protocol/combine.h"
 #include "protocol/messages.h"
 #include "protocol/transfer.h"
 #include "transport/loop.h"
@@ -53,22 +54,6 @@ struct CopyLayout {
   // Of an object of this size the copy has only this slice, and the extent is just that; kAllSlices: all of it.
   std::uint64_t size = 0;
   std::uint32_t only = kAllSlices;
-};
-
-// A slice of `out` is to become the combination of the inputs, element by element, as far as all of them are valid.
-struct CombineOrder {
-  struct Input {
-    CopyKey copy = 0;
-    std::uint32_t slice = 0;  // how far it is: this slice's watermark
-    std::uint64_t begin = 0;  // where the bytes begin, from the start of the object
-  };
-  CopyKey out = 0;
-  std::uint32_t slice = 0;
-  ReduceOp op = ReduceOp::kSum;
-  DType type = DType::kF32;
-  std::uint64_t divide_by = 1;
-  bool final = false;  // the slice's serves may end once it is complete; otherwise seal_copy says so
-  std::vector<Input> inputs;
 };
 
 struct PeerRate {

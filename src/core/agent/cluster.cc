@@ -139,7 +139,7 @@ void Agent::Impl::update_view(const std::vector<Membership::Change>& changes, bo
     const NodeRef before = r.home;
     const bool alive = std::ranges::binary_search(alive_, before);
     if (r.told_reducing && !alive)
-      remember(id, random_.next() | 1, "node " + before.id.to_string() + ", which coordinated its reduce, died");
+      remember(id, random_.next_nonzero(), "node " + before.id.to_string() + ", which coordinated its reduce, died");
     r.told_reducing = false;
     move_home(r, home(id));
     if (r.home != before || all) by_new_home[r.home].insert(id);

@@ -13,6 +13,7 @@
 #include "base/node_id.h"
 #include "protocol/bulk.h"
 #include "protocol/client_messages.h"
+#include "protocol/combine.h"
 #include "protocol/messages.h"
 #include "protocol/transfer.h"
 
@@ -138,20 +139,7 @@ struct SealCopy {  // all bytes are there and committed: its serves may end with
 };
 // Fills a slice of a copy with the combination of others, as far as all of them are valid; event::Combined at the end. It
 // uses the copies until then, or until `out` is closed; the inputs stay open that long.
-struct Combine {
-  struct Input {
-    CopyKey copy = 0;
-    std::uint32_t slice = 0;  // how far it is: this slice's watermark
-    std::uint64_t begin = 0;  // where the bytes begin, from the start of the object
-  };
-  CopyKey out = 0;
-  std::uint32_t slice = 0;
-  ReduceOp op = ReduceOp::kSum;
-  DType type = DType::kF32;
-  std::uint64_t divide_by = 1;
-  bool final = false;  // the slice's serves may end with kEnd once it is complete; otherwise SealCopy says so
-  std::vector<Input> inputs;
-};
+using Combine = CombineOrder;
 struct FollowCopy {  // CopyGrown events from now on
   CopyKey copy = 0;
 };

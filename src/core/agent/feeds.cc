@@ -6,8 +6,8 @@
 
 namespace hoplite {
 namespace {
-constexpr std::uint32_t kPatience =
-    8;  // pulls of an input that were refused or fell silent before the coordinator is told
+// Pulls of an input that were refused or fell silent before the coordinator is told.
+constexpr std::uint32_t kPatience = 8;
 }  // namespace
 
 // --- inputs --------------------------------------------------------------------------------------------------------------
@@ -42,7 +42,7 @@ void Agent::Impl::pull_feed(const SlotKey& key, std::size_t index) {
   emit(effect::StartPull{feed.from.node, *address, copy.key, pull});
 }
 
-void Agent::Impl::feed_accepted(const std::pair<SlotKey, std::size_t>& feed, CopyKey) {
+void Agent::Impl::feed_accepted(const std::pair<SlotKey, std::size_t>& feed) {
   slots_.at(feed.first).feeds[feed.second].failures = 0;
 }
 
@@ -57,7 +57,7 @@ void Agent::Impl::feed_silent(const std::pair<SlotKey, std::size_t>& at) {
   timers_.set(feed.retry, later, {Timer::Kind::kSlotFeed, at.first.first, at.second, at.first.second});
 }
 
-void Agent::Impl::feed_ended(std::pair<SlotKey, std::size_t> at, CopyKey, const event::PullEnded& e) {
+void Agent::Impl::feed_ended(std::pair<SlotKey, std::size_t> at, const event::PullEnded& e) {
   SlotRecord& slot = slots_.at(at.first);
   SlotFeed& feed = slot.feeds[at.second];
   feed.transfer = 0;

@@ -172,7 +172,7 @@ class Agent::Impl final : private Directory::Host {
 
   // --- slots.cc
   bool sane(const SlotOrder& order) const;
-  void give_up_inputs(SlotRecord& before, SlotRecord& slot);
+  void take_over_inputs(std::vector<SlotFeed>& before, SlotRecord& slot);
   void cut_into_windows(SlotRecord& slot);
   void next_window(const SlotKey& key);
   void continue_slot(const SlotKey& key);
@@ -186,9 +186,9 @@ class Agent::Impl final : private Directory::Host {
   void begin_root(SlotRecord& slot);
   void start_combine(const SlotKey& key, SlotRecord& slot);
   void pull_feed(const SlotKey& key, std::size_t index);
-  void feed_accepted(const std::pair<SlotKey, std::size_t>& feed, CopyKey copy);
+  void feed_accepted(const std::pair<SlotKey, std::size_t>& feed);
   void feed_silent(const std::pair<SlotKey, std::size_t>& feed);
-  void feed_ended(std::pair<SlotKey, std::size_t> feed, CopyKey copy, const event::PullEnded& e);
+  void feed_ended(std::pair<SlotKey, std::size_t> feed, const event::PullEnded& e);
   void update_slot(const SlotKey& key, SlotState state);
   void refuse_slot(const SlotKey& key, Code code, const ObjectId& culprit, std::string why);
   void refuse_slots_into(CopyKey out, Code code, const std::string& why);
@@ -213,7 +213,10 @@ class Agent::Impl final : private Directory::Host {
     bool committed = false;
     std::optional<Timers::Handle> timer;
     std::optional<Timers::Handle> deadline;
+
+    ReduceReport report() const;
   };
+  std::optional<Error> check_here(const ReduceSpec& spec) const;
   void ask_home(ClientKey client, std::uint64_t request, const ObjectId& target, Message message);
   void send_ask(std::uint64_t key);
   void end_ask(std::uint64_t key, client::Reply answer);

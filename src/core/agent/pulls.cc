@@ -78,7 +78,7 @@ void Agent::Impl::on(const event::PullAccepted& e) {
   const auto it = pulls_.find(e.transfer);
   if (it == pulls_.end()) return;
   Copy& copy = *table_.find(it->second.copy);
-  if (const auto feed = feeds_.find(copy.key); feed != feeds_.end()) return feed_accepted(feed->second, copy.key);
+  if (const auto feed = feeds_.find(copy.key); feed != feeds_.end()) return feed_accepted(feed->second);
   if (!copy.current) return;
   copy.slices[it->second.slice].attached = true;
   if (Record* r = find(copy.id)) r->attempts = 0;
@@ -100,7 +100,7 @@ void Agent::Impl::on(const event::PullEnded& e) {
   pulls_.erase(it);
   Copy& copy = *table_.find(pull.copy);
   --copy.pulls;
-  if (const auto feed = feeds_.find(copy.key); feed != feeds_.end()) return feed_ended(feed->second, copy.key, e);
+  if (const auto feed = feeds_.find(copy.key); feed != feeds_.end()) return feed_ended(feed->second, e);
   if (!copy.current) {
     collect(pull.copy);
     return try_room();

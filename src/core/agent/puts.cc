@@ -138,9 +138,7 @@ Code Agent::Impl::put_refused(const ObjectId& id) const {
 }
 
 Copy* Agent::Impl::add_put_copy(const ObjectId& id, std::uint64_t size, std::string meta, Alignment alignment) {
-  Version version = 0;
-  while (version == 0) version = random_.next();
-  Copy* copy = table_.add(id, version, size, alignment);
+  Copy* copy = table_.add(id, random_.next_nonzero(), size, alignment);
   if (copy == nullptr) return nullptr;
   copy->meta = std::move(meta);
   copy->state = CopyState::kWriting;

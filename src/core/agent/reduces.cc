@@ -9,15 +9,18 @@
 
 namespace hoplite {
 
+// What makes no sense, or is more than this node's limits allow.
+std::optional<Error> Agent::Impl::check_here(const ReduceSpec& spec) const {
+  if (spec.sources.size() <= limits_.max_sources && spec.parts <= limits_.max_slices) return check(spec, true);
+  return Error{Code::kInvalidArgument, "a reduce may have " + std::to_string(limits_.max_sources) + " sources and " +
+                                           std::to_string(limits_.max_slices) + " parts"};
+}
+
 // --- clients -------------------------------------------------------------------------------------------------------------
 
 void Agent::Impl::on_client(ClientKey client, std::uint64_t request, client::Reduce& m) {
   m.spec.target = id_or_fresh(m.spec.target);
-  if (m.spec.sources.size() > limits_.max_sources || m.spec.parts > limits_.max_slices)
-    return fail(client, request, Code::kInvalidArgument,
-                "a reduce may have " + std::to_string(limits_.max_sources) + " sources and " +
-                    std::to_string(limits_.max_slices) + " parts");
-  if (const auto wrong = check(m.spec, true)) return fail(client, request, wrong->code, wrong->message);
+  if (const auto wrong = check_here(m.spec)) return fail(client, request, wrong->code, wrong->message);
   const ObjectId target = m.spec.target;
   ask_home(client, request, target, ReduceRequest{0, std::move(m.spec)});
 }
@@ -79,6 +82,12 @@ void Agent::Impl::on(NodeRef from, const ReduceAnswer& m) {
 
 // --- the coordinator -----------------------------------------------------------------------------------------------------
 
+ReduceReport Agent::Impl::Coordinated::report() const {
+  ReduceReport all = reduction.report();
+  all.bytes = all.phase == ReducePhase::kDone ? all.size : bytes;
+  return all;
+}
+
 LinkCost Agent::Impl::link_cost() const { return {limits_.hop_latency.seconds(), static_cast<double>(rate_estimate_)}; }
 
 void Agent::Impl::on(NodeRef from, const ReduceRequest& m) {
@@ -87,8 +96,7 @@ void Agent::Impl::on(NodeRef from, const ReduceRequest& m) {
   const auto answer = [&](Code code, std::string text) {
     send(from, ReduceReply{m.request, target, code, std::move(text)});
   };
-  if (check(m.spec, true) || m.spec.sources.size() > limits_.max_sources || m.spec.parts > limits_.max_slices)
-    return answer(Code::kInvalidArgument, "");
+  if (check_here(m.spec)) return answer(Code::kInvalidArgument, "");
   const auto same = reductions_.find(target);
   if (same != reductions_.end() && same->second.asker == from && same->second.request == m.request)
     return answer(Code::kOk, "");  // asked again
@@ -125,11 +133,7 @@ void Agent::Impl::on(NodeRef from, const AddSources& m) {
 void Agent::Impl::on(NodeRef from, const ReduceQuery& m) {
   if (!is_home(from, m.target)) return;
   const auto it = reductions_.find(m.target);
-  if (it != reductions_.end()) {
-    ReduceReport report = it->second.reduction.report();
-    report.bytes = report.phase == ReducePhase::kDone ? report.size : it->second.bytes;
-    return send(from, ReduceAnswer{m.request, std::move(report)});
-  }
+  if (it != reductions_.end()) return send(from, ReduceAnswer{m.request, it->second.report()});
   const auto ended = ended_.find(m.target);
   if (ended != ended_.end()) return send(from, ReduceAnswer{m.request, ended->second.report});
   send(from, ReduceReply{m.request, m.target, Code::kInvalidArgument, "its home knows of no reduce into it"});
@@ -179,8 +183,7 @@ void Agent::Impl::finish(const ObjectId& target) {
   reductions_.erase(target);
   timers_.cancel(state.timer);
   timers_.cancel(state.deadline);
-  ReduceReport report = state.reduction.report();
-  report.bytes = report.phase == ReducePhase::kDone ? report.size : state.bytes;
+  ReduceReport report = state.report();
   Directory::Output homes;
   if (report.phase == ReducePhase::kFailed) {
     COVERAGE_MARK(reduce_failed);
@@ -231,7 +234,7 @@ void Agent::Impl::give_up_moved_reductions() {
     const std::string why = "node " + home(target).id.to_string() +
                             " joined and is its home now, before its reduce had ended; reduce again";
     cancel_reduction(target, Code::kLost, why);
-    remember(target, version != 0 ? version : random_.next() | 1, why);
+    remember(target, version != 0 ? version : random_.next_nonzero(), why);
   }
 }
 
@@ -245,7 +248,7 @@ void Agent::Impl::forget_reductions() {
     timers_.cancel(state.deadline);
     unwatch_all(state.reduction.report());
     const Version version = state.reduction.target_version();
-    remember(target, version != 0 ? version : random_.next() | 1, "its coordinator was given up by the others");
+    remember(target, version != 0 ? version : random_.next_nonzero(), "its coordinator was given up by the others");
   }
   while (!slots_.empty()) drop_slot(slots_.begin()->first);
 }

@@ -4,7 +4,6 @@
 // is held until the coordinator ends it, or is dead.
 #include <algorithm>
 
-#include "base/check.h"
 #include "base/coverage.h"
 #include "core/agent/impl.h"
 #include "protocol/operator.h"
@@ -12,8 +11,15 @@
 namespace hoplite {
 namespace {
 
-constexpr std::size_t kMaxInputs = 10'000;
 constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 48;  // of a source: sums of such sizes do not overflow
+
+// Which slice of its output a slot fills.
+std::uint32_t out_slice(const SlotOrder& order) {
+  return order.role == SlotRole::kRoot ? order.target_slice : order.slice;
+}
+
+// A copy of what is combined has only that slice, if there are several.
+std::uint32_t only_slice(const SlotOrder& order) { return order.slices > 1 ? order.slice : kAllSlices; }
 
 }  // namespace
 
@@ -23,8 +29,8 @@ constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 48;  // of a source: sum
 bool Agent::Impl::sane(const SlotOrder& o) const {
   const bool counts = o.slices >= 1 && o.slices <= limits_.max_slices && o.slice < o.slices && o.target_slices >= 1 &&
                       o.target_slices <= limits_.max_slices && o.target_slice < o.target_slices &&
-                      o.own.size() + o.inputs.size() >= 1 && o.own.size() <= kMaxInputs &&
-                      o.inputs.size() <= kMaxInputs && o.meta.size() <= limits_.max_meta_bytes;
+                      o.own.size() + o.inputs.size() >= 1 && o.own.size() <= limits_.max_sources &&
+                      o.inputs.size() <= limits_.max_sources && o.meta.size() <= limits_.max_meta_bytes;
   if (!counts || o.source_size > kMaxBytes) return false;
   const bool arithmetic = can_reduce(o.op, o.type) && o.divide_by >= 1 && (o.divide_by == 1 || is_floating(o.type)) &&
                           o.source_size % size_of(o.type) == 0;
@@ -41,11 +47,11 @@ void Agent::Impl::on(NodeRef from, const SlotOrder& m) {
   if (existing != slots_.end() && existing->second.coordinator == from && existing->second.order.version == m.version)
     return tell_coordinator(key);
   if (!sane(m)) return;
-  SlotRecord before;
+  std::vector<SlotFeed> before;
   if (existing != slots_.end()) {
     // What has arrived of inputs that stay the same is kept, and goes on arriving.
-    before.feeds = existing->second.feeds;
-    for (SlotFeed& feed : before.feeds) {
+    before = existing->second.feeds;
+    for (SlotFeed& feed : before) {
       feed.retry.reset();
       if (feed.copy != 0) ++table_.find(feed.copy)->holds;
     }
@@ -60,15 +66,14 @@ void Agent::Impl::on(NodeRef from, const SlotOrder& m) {
     Copy* copy = r == nullptr ? nullptr : current_copy(*r);
     if (copy == nullptr || copy->version != source.version || copy->state != CopyState::kComplete ||
         copy->extent.size != m.source_size) {
-      for (SlotFeed& feed : before.feeds) release_feed(feed);
+      for (SlotFeed& feed : before) release_feed(feed);
       return refuse_slot(key, Code::kUnavailable, source.id, "it is not here");
     }
     ++copy->holds;
     slot.own.push_back(copy->key);
     open_in_data_plane(*copy);
   }
-  give_up_inputs(before, slot);
-  timers_.set(slot.refresh, now_ + limits_.want_refresh, {Timer::Kind::kSlot, m.target, 0, m.slot});
+  take_over_inputs(before, slot);
   if (m.role == SlotRole::kPin) {
     for (std::size_t i = 0; i < m.own.size(); ++i) export_copy(m.own[i].id, m.own[i].version, slot.own[i]);
     return update_slot(key, SlotState::kDone);
@@ -116,11 +121,11 @@ bool Agent::Impl::take_local_inputs(const SlotKey& key) {
 }
 
 // The new order's inputs, with what the old one had of them.
-void Agent::Impl::give_up_inputs(SlotRecord& before, SlotRecord& slot) {
+void Agent::Impl::take_over_inputs(std::vector<SlotFeed>& before, SlotRecord& slot) {
   for (const SlotInput& input : slot.order.inputs) {
     SlotFeed& feed = slot.feeds.emplace_back();
-    const auto old = std::ranges::find_if(before.feeds, [&](const SlotFeed& f) { return f.from == input; });
-    if (old != before.feeds.end() && old->copy != 0) {
+    const auto old = std::ranges::find(before, input, &SlotFeed::from);
+    if (old != before.end() && old->copy != 0) {
       COVERAGE_MARK(slot_kept_an_input);
       std::swap(feed, *old);
     }
@@ -129,8 +134,7 @@ void Agent::Impl::give_up_inputs(SlotRecord& before, SlotRecord& slot) {
       feeds_[feed.copy] = {{slot.order.target, slot.order.slot}, slot.feeds.size() - 1};
     timers_.cancel(feed.retry);
   }
-  for (SlotFeed& feed : before.feeds) release_feed(feed);
-  before.feeds.clear();
+  for (SlotFeed& feed : before) release_feed(feed);
 }
 
 std::uint64_t Agent::Impl::slot_bytes(const SlotOrder& order) const {
@@ -213,7 +217,7 @@ bool Agent::Impl::reserve_feeds(SlotRecord& slot) {
     feed.copy = copy.key;
     feed.watermark = range.begin;
     copy.open = true;
-    emit(effect::OpenCopy{copy.key, copy.extent, o.slices, false, o.source_size, o.slices > 1 ? o.slice : kAllSlices});
+    emit(effect::OpenCopy{copy.key, copy.extent, o.slices, false, o.source_size, only_slice(o)});
   }
   return true;
 }
@@ -227,14 +231,13 @@ void Agent::Impl::start_combine(const SlotKey& key, SlotRecord& slot) {
     out.open = true;
     out.combined = true;
     out.state = CopyState::kWriting;
-    const std::uint32_t only = o.slices > 1 ? o.slice : kAllSlices;
     if (root) emit(effect::OpenCopy{out.key, out.extent, o.target_slices, false, 0, kAllSlices});
-    else emit(effect::OpenCopy{out.key, out.extent, o.slices, false, o.source_size, only});
+    else emit(effect::OpenCopy{out.key, out.extent, o.slices, false, o.source_size, only_slice(o)});
     if (root) open_target(slot);
   }
   if (root) begin_root(slot);
   else export_copy(o.target, o.version, out.key);
-  effect::Combine combine{out.key, root ? o.target_slice : o.slice, o.op, o.type, o.divide_by, !root, {}};
+  effect::Combine combine{out.key, out_slice(o), o.op, o.type, o.divide_by, !root, {}};
   for (const CopyKey own : slot.own) combine.inputs.push_back({own, 0, range.begin});
   for (const SlotFeed& feed : slot.feeds) combine.inputs.push_back({feed.copy, o.slice, range.begin});
   combines_[{out.key, combine.slice}] = key;
@@ -329,7 +332,7 @@ void Agent::Impl::tell_coordinator(const SlotKey& key) {
   timers_.set(slot.refresh, now_ + (root ? limits_.want_refresh / 10 : limits_.want_refresh),
               {Timer::Kind::kSlot, key.first, 0, key.second});
   SlotUpdate update{key.first, key.second, slot.order.version, slot.state, Code::kOk, {}, {}, 0};
-  if (slot.out != 0) update.bytes = progress_.watermark(slot.out, root ? slot.order.target_slice : slot.order.slice);
+  if (slot.out != 0) update.bytes = progress_.watermark(slot.out, out_slice(slot.order));
   send(slot.coordinator, std::move(update));
 }
 
@@ -424,7 +427,7 @@ void Agent::Impl::drop_slot(const SlotKey& key) {
     held.push_back(feed.copy);
   }
   const CopyKey out = slot.out;
-  const std::uint32_t slice = slot.order.role == SlotRole::kRoot ? slot.order.target_slice : slot.order.slice;
+  const std::uint32_t slice = out_slice(slot.order);
   slots_.erase(key);
   // What is being combined is let go when the data plane has let go of it.
   if (combines_.erase({out, slice}) > 0) {

@@ -8,20 +8,16 @@ namespace hoplite {
 
 void Reduction::on_update(NodeRef from, const SlotUpdate& update, Output& out) {
   const auto it = slots_.find(update.slot);
-  const bool known = it != slots_.end() && groups_.at(it->second.group).node == from && running() &&
-                     it->second.version == update.version;
+  const bool ours = it != slots_.end() && groups_.at(it->second.group).node == from && running();
   if (const auto root = uncommitted_.find(update.slot); root != uncommitted_.end() && root->second == from) {
     if (update.state == SlotState::kEnded) uncommitted_.erase(root);
     else out.sends.push_back({from, SlotEnd{spec_.target, update.slot, target_version_, true}});
     return;
   }
-  if (!known) {
-    // An older version: the order for the new one is on its way. Otherwise we do not need it any more.
-    const bool newer_ordered = it != slots_.end() && groups_.at(it->second.group).node == from && running();
-    if (!newer_ordered && update.state != SlotState::kEnded)
-      out.sends.push_back({from, SlotEnd{spec_.target, update.slot, update.version, false}});
-    return;
-  }
+  if (!ours && update.state != SlotState::kEnded)  // we do not need it any more
+    out.sends.push_back({from, SlotEnd{spec_.target, update.slot, update.version, false}});
+  // Of an older version: the order for the new one is on its way.
+  if (!ours || it->second.version != update.version) return;
   it->second.answered = true;
   if (update.state == SlotState::kRefused) return refused(update.slot, update, out);
   if (update.state == SlotState::kEnded) {  // it was given up there, for a reason that we have not heard of

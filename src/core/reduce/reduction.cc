@@ -272,18 +272,12 @@ void Reduction::flatten_stars() {
 
 // --- orders --------------------------------------------------------------------------------------------------------------
 
-Version Reduction::fresh_version() {
-  Version version = 0;
-  while (version == 0) version = random_.next();
-  return version;
-}
-
-// Somebody above pulls its sources as they are (rule 4, or because there is nothing to combine).
-bool Reduction::is_pin(SlotNumber number) const {
-  const Slot& slot = slots_.at(number);
+SlotRole Reduction::role_of(const Slot& slot) const {
   const Group& group = groups_.at(slot.group);
-  if (slot.parent == 0 && complete() && !group.leaf_only) return false;
-  return group.leaf_only || whole_ || (group.own.size() == 1 && slot.children.empty());
+  if (slot.parent == 0 && complete() && !group.leaf_only) return SlotRole::kRoot;
+  // Somebody above pulls its sources as they are: rule 4, or because there is nothing to combine.
+  const bool pin = group.leaf_only || whole_ || (group.own.size() == 1 && slot.children.empty());
+  return pin ? SlotRole::kPin : SlotRole::kInner;
 }
 
 // Rule 2.
@@ -303,15 +297,14 @@ void Reduction::issue(Output& out) {
     for (auto& [number, slot] : slots_) {
       if (slot.role == SlotRole::kRoot || (slot.parent == 0 && complete())) dirty_.insert(number);
     }
-    target_version_ = fresh_version();
+    target_version_ = random_.next_nonzero();
   }
   for (const SlotNumber number : dirty_) {
     const auto it = slots_.find(number);
     if (it == slots_.end()) continue;
     Slot& slot = it->second;
-    const bool root = slot.parent == 0 && complete() && !groups_.at(slot.group).leaf_only;
-    slot.role = root ? SlotRole::kRoot : is_pin(number) ? SlotRole::kPin : SlotRole::kInner;
-    slot.version = root ? target_version_ : fresh_version();
+    slot.role = role_of(slot);
+    slot.version = slot.role == SlotRole::kRoot ? target_version_ : random_.next_nonzero();
     slot.answered = slot.done = false;
   }
   const std::set<SlotNumber> dirty = std::move(dirty_);

@@ -131,14 +131,13 @@ class Reduction {
   void end_slot(SlotNumber number, Output& out);
 
   // --- orders
-  bool is_pin(SlotNumber number) const;
+  SlotRole role_of(const Slot& slot) const;
   void mark_dirty(SlotNumber number);
   void issue(Output& out);
   void order(SlotNumber number, Output& out);
   std::vector<SlotInput> outputs_of(SlotNumber number) const;
   void commit_if_done(Output& out);
   std::vector<SlotNumber> tops(std::uint32_t slice) const;
-  Version fresh_version();
 
   const NodeRef self_;
   ReduceSpec spec_;
