@@ -174,6 +174,7 @@ void Bulk::start_pull(NodeIndex node, const effect::StartPull& start) {
   ends_.push_back(PullEnd::kComplete);
   transfer.child = hosts_.process(node);
   transfer.request = pull;
+  transfer.patience = start.patience;
   transfer.range = copy->range(pull.slice);
   transfer.child_copy = copy;
   transfer.last_frame = queue_.now();
@@ -182,7 +183,7 @@ void Bulk::start_pull(NodeIndex node, const effect::StartPull& start) {
   transfer.link = link_to(node, start.parent, start.address);
   links_[transfer.link].transfers.push_back(index);
   push_up(transfer.link, {index, false});
-  queue_.after(options_.stall_after, [this, index] { check_silence(index); });
+  queue_.after(start.patience, [this, index] { check_silence(index); });
 }
 
 void Bulk::check_silence(TransferIndex index) {
@@ -193,14 +194,14 @@ void Bulk::check_silence(TransferIndex index) {
   // another pull may be queued behind them, as in transport/tcp/pull_connection.cc.
   const bool accepted = transfer.child_state == ChildState::kReceiving;
   const Time link_heard = links_[transfer.link].last_heard;
-  const bool busy = queue_.now() < link_heard + options_.stall_after;
+  const bool busy = queue_.now() < link_heard + transfer.patience;
   const Time heard = accepted ? std::max(transfer.last_frame, link_heard) : transfer.last_frame;
-  const Time due = heard + options_.stall_after * (accepted || !busy ? 1 : 4);
+  const Time due = heard + transfer.patience * (accepted || !busy ? 1 : 4);
   if (queue_.now() < due) {
     queue_.at(due, [this, index] { check_silence(index); });
     return;
   }
-  queue_.after(options_.stall_after, [this, index] { check_silence(index); });
+  queue_.after(transfer.patience, [this, index] { check_silence(index); });
   sink_.bulk_event(transfer.child.node, event::PullSilent{transfer.request.transfer});
 }
 

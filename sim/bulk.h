@@ -29,7 +29,6 @@ struct BulkOptions {
   Duration post_delay;  // an event reaches its agent up to this much later
   Duration dial_timeout = Duration::s(1);
   Duration retransmit = Duration::ms(300);
-  Duration stall_after = Duration::ms(500);
   Duration starved_every = Duration::ms(50);
 };
 
@@ -85,6 +84,7 @@ class Bulk {
     PullRequest request;
     std::uint32_t link = 0;
     SliceRange range;
+    Duration patience;
     // --- the child's side
     ChildState child_state = ChildState::kAsking;
     Copy* child_copy = nullptr;

@@ -35,7 +35,7 @@ class CombineTest : public BulkTest {
     request.slice = slice;
     request.slices = slices;
     request.offset = bulk_->watermark(child, copy, slice);
-    bulk_->start_pull(child, {hosts_[parent].ref, hosts_[parent].address, copy, request});
+    bulk_->start_pull(child, {hosts_[parent].ref, hosts_[parent].address, copy, request, kPatience});
   }
   void sum(NodeIndex node, std::vector<effect::Combine::Input> inputs, std::uint32_t slice = 0, bool final = true) {
     bulk_->combine(node, {kOut, slice, ReduceOp::kSum, DType::kU64, 1, final, std::move(inputs)});

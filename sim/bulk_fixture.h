@@ -16,6 +16,7 @@ namespace hoplite::sim {
 class BulkTest : public ::testing::Test, public BulkSink {
  protected:
   static constexpr std::uint64_t kArena = 1 << 20;
+  static constexpr Duration kPatience = Duration::ms(500);
 
   void make(NodeIndex count, double rate, BulkOptions options = {}) {
     bulk_.emplace(queue_, hosts_, random_, *this, options);
@@ -44,7 +45,7 @@ class BulkTest : public ::testing::Test, public BulkSink {
     request.slice = slice;
     request.slices = slices;
     request.offset = bulk_->watermark(child, 1, slice);
-    bulk_->start_pull(child, {hosts_[parent].ref, hosts_[parent].address, 1, request});
+    bulk_->start_pull(child, {hosts_[parent].ref, hosts_[parent].address, 1, request, kPatience});
     return request.transfer;
   }
   void run(Duration time = Duration::s(100)) {

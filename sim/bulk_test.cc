@@ -108,7 +108,7 @@ TEST_F(BulkTest, SilenceIsReportedAndSignsOfLifePreventIt) {
   run(Duration::s(2));
   EXPECT_EQ(said(1), std::vector<std::string>{"accepted"});
   hosts_[0].paused = true;
-  run(BulkOptions().stall_after * 2);
+  run(kPatience * 2);
   EXPECT_EQ(said(1).back(), "silent");
 }
 

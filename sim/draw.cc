@@ -45,7 +45,6 @@ void draw_paces(RunPlan& plan, Random& random) {
   limits.hop_latency = scaled(beat, random, 0.0005, 0.05);
   plan.network.dial_timeout = plan.bulk.dial_timeout = scaled(beat, random, 2, 5);
   plan.network.retransmit = plan.bulk.retransmit = scaled(beat, random, 0.1, 2);
-  plan.bulk.stall_after = limits.stall_after;
   plan.bulk.starved_every = limits.starved_every;
 }
 

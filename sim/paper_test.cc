@@ -169,7 +169,6 @@ class Lab final : public WorldObserver {
     world.limits.reduce_width = options.width;
     world.bulk.piece_bytes = options.piece_bytes;
     world.bulk.window_bytes = 8 * options.piece_bytes;
-    world.bulk.stall_after = world.limits.stall_after;
     world.bulk.starved_every = world.limits.starved_every;
     world.max_events = 20'000'000;
     return world;

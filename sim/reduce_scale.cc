@@ -84,7 +84,6 @@ class ReduceRun final : public WorldObserver {
     world.bulk.piece_bytes = options_.piece_bytes.value_or(piece_for(options_.size, model_grain()));
     const double pipe = options_.latency.seconds() * static_cast<double>(options_.rate);
     world.bulk.window_bytes = world.bulk.piece_bytes * 4 + static_cast<std::uint64_t>(4 * pipe);
-    world.bulk.stall_after = world.limits.stall_after;
     world.bulk.starved_every = world.limits.starved_every;
     world.trace = options_.trace;
     return world;

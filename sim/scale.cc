@@ -77,7 +77,6 @@ class Broadcast final : public WorldObserver {
     world.bulk.piece_bytes = options_.piece_bytes.value_or(64 * kKiB);
     const double pipe = options_.latency.seconds() * static_cast<double>(options_.rate);
     world.bulk.window_bytes = world.bulk.piece_bytes * 4 + static_cast<std::uint64_t>(2 * pipe);
-    world.bulk.stall_after = world.limits.stall_after;
     world.bulk.starved_every = world.limits.starved_every;
     world.cost = &cost_;
     world.trace = options_.trace;

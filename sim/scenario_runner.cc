@@ -124,7 +124,6 @@ class Player {
     options.limits = limits_;
     options.bulk.piece_bytes = 1024;
     options.bulk.window_bytes = 4096;
-    options.bulk.stall_after = limits_.stall_after;
     options.bulk.starved_every = limits_.starved_every;
     options.bulk.post_delay = options.client_delay = Duration::us(10);
     options.max_events = 20'000'000;

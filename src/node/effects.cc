@@ -41,7 +41,9 @@ struct EffectRunner::Visitor {
   void operator()(const effect::Combine& e) const { transport.combine(e); }
   void operator()(const effect::FollowCopy& e) const { transport.follow_copy(e.copy); }
   void operator()(const effect::CloseCopy& e) const { transport.close_copy(e.copy); }
-  void operator()(const effect::StartPull& e) const { transport.start_pull(e.parent, e.address, e.copy, e.pull); }
+  void operator()(const effect::StartPull& e) const {
+    transport.start_pull(e.parent, e.address, e.copy, e.pull, e.patience);
+  }
   void operator()(const effect::CancelPull& e) const { transport.cancel_pull(e.transfer); }
   void operator()(const effect::AcceptPull& e) const { transport.accept_pull(e.channel, e.serve, e.copy, e.pull); }
   void operator()(const effect::RefusePull& e) const { transport.refuse_pull(e.channel, e.transfer, e.code); }

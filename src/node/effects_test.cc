@@ -46,8 +46,8 @@ class RecordingTransport : public Transport {
   void follow_copy(CopyKey copy) override { note("follow", copy); }
   void close_copy(CopyKey copy) override { note("close", copy); }
   std::uint64_t watermark(CopyKey, std::uint32_t) const override { return 0; }
-  void start_pull(NodeRef, const Address&, CopyKey copy, const PullRequest& pull) override {
-    note("start", copy, pull.transfer);
+  void start_pull(NodeRef, const Address&, CopyKey copy, const PullRequest& pull, Duration patience) override {
+    note("start", copy, pull.transfer, patience.ns);
   }
   void cancel_pull(TransferId transfer) override { note("cancel", transfer); }
   void accept_pull(ChannelId channel, ServeId serve, CopyKey, const PullRequest&) override {
@@ -105,12 +105,12 @@ class EffectRunnerTest : public testing::Test {
 
 TEST_F(EffectRunnerTest, EachIsOneCallInOrder) {
   run({effect::OpenCopy{1, {0, 64}, 1, false}, effect::GrowCopy{1, 10}, effect::FollowCopy{1}, effect::SealCopy{1},
-       effect::StartPull{{}, {}, 1, {.transfer = 5, .id = {}}}, effect::CancelPull{5}, effect::AcceptPull{3, 4, 1, {}},
-       effect::RefusePull{3, 9, Code::kUnavailable}, effect::StopServe{4}, effect::CloseCopy{1},
-       effect::Disconnect{NodeId{1}}, effect::SendToAddress{{"10.0.0.1", 7411}, Sync{}}});
-  EXPECT_THAT(transport_.done,
-              ElementsAre("open 1 0 64 1 0", "grow 1 10", "follow 1", "seal 1", "start 1 5", "cancel 5", "accept 3 4",
-                          "refuse 3 9", "stop 4", "close 1", "disconnect 0000000000000001", "send to 10.0.0.1:7411"));
+       effect::StartPull{{}, {}, 1, {.transfer = 5, .id = {}}, Duration::us(1)}, effect::CancelPull{5},
+       effect::AcceptPull{3, 4, 1, {}}, effect::RefusePull{3, 9, Code::kUnavailable}, effect::StopServe{4},
+       effect::CloseCopy{1}, effect::Disconnect{NodeId{1}}, effect::SendToAddress{{"10.0.0.1", 7411}, Sync{}}});
+  EXPECT_THAT(transport_.done, ElementsAre("open 1 0 64 1 0", "grow 1 10", "follow 1", "seal 1", "start 1 5 1000",
+                                           "cancel 5", "accept 3 4", "refuse 3 9", "stop 4", "close 1",
+                                           "disconnect 0000000000000001", "send to 10.0.0.1:7411"));
 }
 
 TEST_F(EffectRunnerTest, ACombinationIsPassedOnWhole) {

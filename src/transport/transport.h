@@ -93,7 +93,8 @@ class Transport {
   virtual void follow_copy(CopyKey copy) = 0;
   virtual void close_copy(CopyKey copy) = 0;
   virtual std::uint64_t watermark(CopyKey copy, std::uint32_t slice) const = 0;
-  virtual void start_pull(NodeRef parent, const Address& address, CopyKey copy, const PullRequest& pull) = 0;
+  virtual void start_pull(NodeRef parent, const Address& address, CopyKey copy, const PullRequest& pull,
+                          Duration patience) = 0;
   virtual void cancel_pull(TransferId transfer) = 0;
   virtual void accept_pull(ChannelId channel, ServeId serve, CopyKey copy, const PullRequest& pull) = 0;
   virtual void refuse_pull(ChannelId channel, TransferId transfer, Code code) = 0;

@@ -47,7 +47,7 @@ struct PullAsked {  // a peer wants bytes of a copy
 struct PullAccepted {
   TransferId transfer = 0;
 };
-struct PullSilent {  // no frame for Limits::stall_after. The pull goes on until it is cancelled.
+struct PullSilent {  // no frame for as long as it was to be patient. The pull goes on until it is cancelled.
   TransferId transfer = 0;
 };
 // The pull is over, and no thread touches the copy for it any more.
@@ -151,6 +151,7 @@ struct StartPull {
   Address address;
   CopyKey copy = 0;
   PullRequest pull;
+  Duration patience;  // so much silence is reported
 };
 struct CancelPull {
   TransferId transfer = 0;

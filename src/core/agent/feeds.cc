@@ -10,6 +10,10 @@ namespace {
 constexpr std::uint32_t kPatience = 8;
 }  // namespace
 
+SlotFeed& Agent::Impl::feed_at(const std::pair<SlotKey, std::size_t>& place) {
+  return slots_.at(place.first).feeds[place.second];
+}
+
 // --- inputs --------------------------------------------------------------------------------------------------------------
 
 void Agent::Impl::pull_feed(const SlotKey& key, std::size_t index) {
@@ -17,9 +21,6 @@ void Agent::Impl::pull_feed(const SlotKey& key, std::size_t index) {
   if (index >= slot.feeds.size()) return;
   SlotFeed& feed = slot.feeds[index];
   timers_.cancel(feed.retry);
-  if (feed.silent && feed.transfer != 0 && progress_.watermark(feed.copy, slot.order.slice) == feed.silent_at)
-    emit(effect::CancelPull{feed.transfer});  // it is started again, from where it was
-  feed.silent = false;
   if (feed.done || feed.transfer != 0 || feed.copy == 0) return;
   const Address* address = membership_.address_of(feed.from.node.id);
   Copy& copy = *table_.find(feed.copy);
@@ -39,28 +40,14 @@ void Agent::Impl::pull_feed(const SlotKey& key, std::size_t index) {
   pull.slices = slot.order.slices;
   pull.offset = feed.watermark;
   pull.slot = true;
-  emit(effect::StartPull{feed.from.node, *address, copy.key, pull});
-}
-
-void Agent::Impl::feed_accepted(const std::pair<SlotKey, std::size_t>& feed) {
-  slots_.at(feed.first).feeds[feed.second].failures = 0;
-}
-
-// There is nobody else to pull it from, so this is only for connections that died without a word.
-void Agent::Impl::feed_silent(const std::pair<SlotKey, std::size_t>& at) {
-  SlotRecord& slot = slots_.at(at.first);
-  SlotFeed& feed = slot.feeds[at.second];
-  if (feed.silent) return;
-  feed.silent = true;
-  feed.silent_at = progress_.watermark(feed.copy, slot.order.slice);
-  const Time later = now_ + limits_.stall_after * 8;
-  timers_.set(feed.retry, later, {Timer::Kind::kSlotFeed, at.first.first, at.second, at.first.second});
+  // There is nobody else to pull it from: silence only tells of a connection that died without a word.
+  emit(effect::StartPull{feed.from.node, *address, copy.key, pull, patience(feed.silences) * 8});
 }
 
 void Agent::Impl::feed_ended(std::pair<SlotKey, std::size_t> at, const event::PullEnded& e) {
-  SlotRecord& slot = slots_.at(at.first);
-  SlotFeed& feed = slot.feeds[at.second];
+  SlotFeed& feed = feed_at(at);
   feed.transfer = 0;
+  if (e.watermark > feed.watermark) feed.silences = 0;
   feed.watermark = std::max(feed.watermark, e.watermark);
   if (e.how == PullEnd::kComplete) {
     feed.done = true;

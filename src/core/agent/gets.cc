@@ -263,7 +263,7 @@ void Agent::Impl::on(NodeRef from, const Assign& m) {
     copy->complete_at_start = m.committed;
     for (std::uint32_t i = 0; i < m.slices; ++i) {
       const SliceRange range = slice_range(m.size, m.slices, i);
-      copy->slices.push_back({0, {}, false, false, range.begin, range.begin, range.end, 0, false});
+      copy->slices.push_back({.begin = range.begin, .watermark = range.begin, .end = range.end});
     }
     r->copy = copy->key;
     open_in_data_plane(*copy);

@@ -157,6 +157,7 @@ class Agent::Impl final : private Directory::Host {
   std::string waiting_for(const Record& record) const;
 
   // --- pulls.cc
+  Duration patience(std::uint32_t silences) const;
   bool start_pull(Record& record, Copy& copy, std::uint32_t slice, NodeRef parent);
   void complete_fetch(Record& record, Copy& copy);
   std::uint32_t pace_kib(const Copy& copy) const;
@@ -186,8 +187,7 @@ class Agent::Impl final : private Directory::Host {
   void begin_root(SlotRecord& slot);
   void start_combine(const SlotKey& key, SlotRecord& slot);
   void pull_feed(const SlotKey& key, std::size_t index);
-  void feed_accepted(const std::pair<SlotKey, std::size_t>& feed);
-  void feed_silent(const std::pair<SlotKey, std::size_t>& feed);
+  SlotFeed& feed_at(const std::pair<SlotKey, std::size_t>& place);
   void feed_ended(std::pair<SlotKey, std::size_t> feed, const event::PullEnded& e);
   void update_slot(const SlotKey& key, SlotState state);
   void refuse_slot(const SlotKey& key, Code code, const ObjectId& culprit, std::string why);

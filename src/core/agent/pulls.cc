@@ -14,6 +14,7 @@ namespace {
 // Pulls that wait at one copy for it to be attached; more are refused and ask again.
 constexpr std::size_t kMaxParkedPulls = 64;
 constexpr std::uint64_t kWorthMeasuring = kMiB;
+constexpr std::uint32_t kMostSilences = 6;  // patience is doubled that often
 }  // namespace
 
 void Agent::Impl::open_in_data_plane(Copy& copy) {
@@ -46,6 +47,11 @@ std::uint64_t Agent::Impl::front_bytes(const Copy& copy) const {
 
 // --- as a child ----------------------------------------------------------------------------------------------------------
 
+// Where one parent after the other is silent, our own link is full, and asking again makes it fuller.
+Duration Agent::Impl::patience(std::uint32_t silences) const {
+  return limits_.stall_after * (std::int64_t{1} << std::min(silences, kMostSilences));
+}
+
 // False: there is no way to this parent.
 bool Agent::Impl::start_pull(Record& record, Copy& copy, std::uint32_t slice, NodeRef parent) {
   SliceFetch& fetch = copy.slices[slice];
@@ -70,7 +76,7 @@ bool Agent::Impl::start_pull(Record& record, Copy& copy, std::uint32_t slice, No
                    1,
                    0,
                    false};
-  emit(effect::StartPull{parent, *address, copy.key, pull});
+  emit(effect::StartPull{parent, *address, copy.key, pull, patience(fetch.silences)});
   return true;
 }
 
@@ -78,7 +84,10 @@ void Agent::Impl::on(const event::PullAccepted& e) {
   const auto it = pulls_.find(e.transfer);
   if (it == pulls_.end()) return;
   Copy& copy = *table_.find(it->second.copy);
-  if (const auto feed = feeds_.find(copy.key); feed != feeds_.end()) return feed_accepted(feed->second);
+  if (const auto feed = feeds_.find(copy.key); feed != feeds_.end()) {
+    feed_at(feed->second).failures = 0;
+    return;
+  }
   if (!copy.current) return;
   copy.slices[it->second.slice].attached = true;
   if (Record* r = find(copy.id)) r->attempts = 0;
@@ -88,8 +97,11 @@ void Agent::Impl::on(const event::PullAccepted& e) {
 void Agent::Impl::on(const event::PullSilent& e) {
   const auto it = pulls_.find(e.transfer);
   if (it == pulls_.end()) return;
-  if (const auto feed = feeds_.find(it->second.copy); feed != feeds_.end()) return feed_silent(feed->second);
   COVERAGE_MARK(parent_fell_silent);
+  const PullState& pull = it->second;
+  Copy& copy = *table_.find(pull.copy);
+  if (const auto feed = feeds_.find(pull.copy); feed != feeds_.end()) ++feed_at(feed->second).silences;
+  else if (copy.current) ++copy.slices[pull.slice].silences;
   emit(effect::CancelPull{e.transfer});  // PullEnded tells how far it got; then the home is asked for another parent
 }
 
@@ -108,6 +120,7 @@ void Agent::Impl::on(const event::PullEnded& e) {
   SliceFetch& slice = copy.slices[pull.slice];
   slice.transfer = 0;
   slice.attached = false;
+  if (e.watermark > slice.watermark) slice.silences = 0;
   slice.watermark = std::clamp(e.watermark, slice.watermark, slice.end);
   Record& r = records_.at(copy.id);
   if (e.how == PullEnd::kComplete) {

@@ -136,9 +136,8 @@ struct SlotFeed {                                    // an input, as far as it h
   TransferId transfer = 0;
   std::uint64_t watermark = 0;
   bool done = false;
-  std::uint32_t failures = 0;   // since the last pull that was accepted
-  bool silent = false;          // nothing was heard for long; the timer looks whether that has changed
-  std::uint64_t silent_at = 0;  // how far it was then
+  std::uint32_t failures = 0;  // since the last pull that was accepted
+  std::uint32_t silences = 0;  // of those, given up for silence, since the last byte
   std::optional<Timers::Handle> retry;
 };
 struct SlotRecord {

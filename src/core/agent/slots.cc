@@ -262,7 +262,8 @@ void Agent::Impl::open_target(SlotRecord& slot) {
   for (std::uint32_t i = 0; i < o.target_slices; ++i) {
     const SliceRange range = slice_range(o.target_size, o.target_slices, i);
     const bool here = slot.windows > 1;  // every part of it comes into being here
-    out.slices.push_back({0, {}, here, false, range.begin, range.begin, range.end, 0, here});
+    out.slices.push_back(
+        {.attached = here, .begin = range.begin, .watermark = range.begin, .end = range.end, .combined = here});
   }
   r.copy = out.key;
 }
@@ -406,7 +407,7 @@ void Agent::Impl::release_feed(SlotFeed& feed) {
   timers_.cancel(feed.retry);
   if (feed.copy == 0) return;
   const auto it = feed.local ? feeds_.end() : feeds_.find(feed.copy);
-  if (it != feeds_.end() && &slots_.at(it->second.first).feeds[it->second.second] == &feed) feeds_.erase(it);
+  if (it != feeds_.end() && &feed_at(it->second) == &feed) feeds_.erase(it);
   release_hold(std::exchange(feed.copy, 0));
   feed.transfer = 0;
 }

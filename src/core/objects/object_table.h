@@ -21,13 +21,14 @@ namespace hoplite {
 // One slice of a copy that is being pulled.
 struct SliceFetch {
   TransferId transfer = 0;  // the pull under way, 0 = none
-  NodeRef parent;           // whom it is, or was last, pulled from
+  NodeRef parent{};         // whom it is, or was last, pulled from
   bool attached = false;    // the parent has accepted: children may follow
   bool done = false;
   std::uint64_t begin = 0;
   std::uint64_t watermark = 0;  // when no pull is under way: how far it is, absolute
   std::uint64_t end = 0;
   std::uint32_t children = 0;  // accepted pulls of peers
+  std::uint32_t silences = 0;  // pulls that were given up for silence since the last byte
   bool combined = false;       // not pulled: a slot of a reduce fills it
 };
 

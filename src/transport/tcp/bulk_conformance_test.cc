@@ -19,8 +19,8 @@ class BulkConformanceTest : public TransportTest {
   static constexpr ObjectId kId{7, 1};
 
   // Opens a growing copy and pulls the object into it.
-  static void fetch(TestNode& child, const TestNode& parent, CopyKey copy, Extent extent, TransferId transfer,
-                    ObjectId id = kId) {
+  void fetch(TestNode& child, const TestNode& parent, CopyKey copy, Extent extent, TransferId transfer,
+             ObjectId id = kId) const {
     child.transport->open_copy(copy, {extent, 1, false});
     pull(child, parent, copy, request(transfer, id));
   }
@@ -170,9 +170,9 @@ TEST_P(BulkConformanceTest, AParentThatCannotBeReachedOrIsSomebodyElse) {
   const auto child = make_node(2);
   const auto other = make_node(3);
   child->transport->open_copy(1, {{0, 100}, 1, false});
-  child->transport->start_pull({NodeId{9}, 1}, {"127.0.0.1", 1}, 1, request(1, kId));
+  child->transport->start_pull({NodeId{9}, 1}, {"127.0.0.1", 1}, 1, request(1, kId), patience);
   ASSERT_TRUE(runs_until([&] { return child->ended_as(1, PullEnd::kConnectionLost); }));
-  child->transport->start_pull({NodeId{9}, 1}, other->address(), 1, request(2, kId));
+  child->transport->start_pull({NodeId{9}, 1}, other->address(), 1, request(2, kId), patience);
   ASSERT_TRUE(runs_until([&] { return child->ended_as(2, PullEnd::kConnectionLost); }));
   EXPECT_THAT(other->asked, IsEmpty());
 }
@@ -314,7 +314,7 @@ TEST_P(BulkConformanceTest, DisconnectEndsTransfersOnBothSides) {
 TEST_P(BulkConformanceTest, AStarvedParentIsNotSilentAndAParkedPullIs) {
   TcpOptions options;
   options.limits.starved_every = Duration::ms(20);
-  options.limits.stall_after = Duration::ms(800);
+  patience = Duration::ms(800);
   const auto parent = make_node(1, options);
   const auto child = make_node(2, options);
   parent->transport->open_copy(1, {{0, kMiB}, 1, false});

@@ -151,15 +151,16 @@ void BulkPlane::release(CopyKey copy) {
 
 // --- transfers
 
-void BulkPlane::start_pull(NodeRef parent, const Address& address, CopyKey copy, const PullRequest& pull) {
+void BulkPlane::start_pull(NodeRef parent, const Address& address, CopyKey copy, const PullRequest& pull,
+                           Duration patience) {
   OpenCopy& open = find(copy);
   const std::uint32_t thread = least_busy_thread();
   CHECK(!combines_.contains({copy, pull.slice}), "it is being combined:", copy, pull.slice);
   CHECK(pulls_.emplace(pull.transfer, User{thread, copy}).second, "transfer numbers are used once:", pull.transfer);
   ++open.users;
   ++load_[thread];
-  threads_[thread]->run([parent, address, shared = open.shared, pull](Worker& worker) {
-    worker.start_pull(parent, address, shared, pull);
+  threads_[thread]->run([parent, address, shared = open.shared, pull, patience](Worker& worker) {
+    worker.start_pull(parent, address, shared, pull, patience);
   });
 }
 

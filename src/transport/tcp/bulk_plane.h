@@ -47,7 +47,7 @@ class BulkPlane {
   void follow_copy(CopyKey copy);
   void close_copy(CopyKey copy);
   std::uint64_t watermark(CopyKey copy, std::uint32_t slice) const;
-  void start_pull(NodeRef parent, const Address& address, CopyKey copy, const PullRequest& pull);
+  void start_pull(NodeRef parent, const Address& address, CopyKey copy, const PullRequest& pull, Duration patience);
   void cancel_pull(TransferId transfer);
   void accept_pull(ChannelId channel, ServeId serve, CopyKey copy, const PullRequest& pull);
   void refuse_pull(ChannelId channel, TransferId transfer, Code code);

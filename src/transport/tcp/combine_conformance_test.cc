@@ -77,8 +77,8 @@ class CombineConformanceTest : public TransportTest {
     node.transport->open_copy(copy, {{0, bytes.size()}, 1, false});
     node.served[id] = copy;
   }
-  static void fetch(TestNode& child, const TestNode& parent, CopyKey copy, Extent extent, TransferId transfer,
-                    ObjectId id) {
+  void fetch(TestNode& child, const TestNode& parent, CopyKey copy, Extent extent, TransferId transfer,
+             ObjectId id) const {
     child.transport->open_copy(copy, {extent, 1, false});
     pull(child, parent, copy, request(transfer, id));
   }

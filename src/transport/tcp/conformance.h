@@ -189,11 +189,12 @@ class TransportTest : public testing::TestWithParam<TransportKind> {
     pull.offset = offset;
     return pull;
   }
-  static void pull(TestNode& child, const TestNode& parent, CopyKey copy, const PullRequest& request) {
-    child.transport->start_pull(parent.self, parent.address(), copy, request);
+  void pull(TestNode& child, const TestNode& parent, CopyKey copy, const PullRequest& request) const {
+    child.transport->start_pull(parent.self, parent.address(), copy, request, patience);
   }
 
   Loop loop;
+  Duration patience = Limits().stall_after;
 };
 
 #define HOPLITE_ALL_TRANSPORTS(suite)                                                             \

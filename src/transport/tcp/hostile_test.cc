@@ -90,7 +90,7 @@ class HostileTest : public TransportTest {
   void start_pull(TestNode& child, FakePeer& parent) {
     parent.listen();
     child.transport->open_copy(1, {{0, kMiB}, 1, false});
-    child.transport->start_pull(FakePeer::kRef, parent.address(), 1, request(1, kId));
+    child.transport->start_pull(FakePeer::kRef, parent.address(), 1, request(1, kId), patience);
     ASSERT_TRUE(runs_until([&] { return parent.accepted(); }));
     ASSERT_TRUE(runs_until([&] { return parent.introduced(); }));
     ASSERT_TRUE(runs_until([&] { return parent.hears(FrameHeader::kSize); }));
@@ -341,9 +341,8 @@ TEST_P(HostileTest, DataOfUnknownTransfersIsDiscarded) {
 }
 
 TEST_P(HostileTest, AParentThatFallsSilentIsReportedOncePerSilence) {
-  TcpOptions options;
-  options.limits.stall_after = Duration::ms(100);
-  const auto child = make_node(1, options);
+  patience = Duration::ms(100);
+  const auto child = make_node(1);
   FakePeer parent;
   start_pull(*child, parent);
   ASSERT_TRUE(runs_until([&] { return child->silent.size() == 1; }));

@@ -52,10 +52,10 @@ void PullConnection::on_dialled(Dial::Outcome outcome) {
   flush();
 }
 
-void PullConnection::start(const CopyPtr& copy, const PullRequest& request) {
+void PullConnection::start(const CopyPtr& copy, const PullRequest& request, Duration patience) {
   CHECK(request.slices == copy->slices() && copy->has(request.slice), request.slice, request.slices);
   CHECK(request.offset == copy->watermark(request.slice), "a pull begins at the watermark", request.offset);
-  Pull pull{copy, request.slice, request.offset, copy->range(request.slice).end};
+  Pull pull{copy, request.slice, request.offset, copy->range(request.slice).end, patience};
   pull.heard_at = context_.loop.now();
   CHECK(pulls_.emplace(request.transfer, std::move(pull)).second, "transfer numbers are used once", request.transfer);
   std::string body;
@@ -103,9 +103,9 @@ void PullConnection::tick(Time now) {
   for (auto& [transfer, pull] : pulls_) {
     // While frames of other streams take their time on a slow link, this one's parent is not silent.
     // Its answer, too, may be queued behind them; but not for ever, as it may also have been parked.
-    const bool busy = now - heard_at_ < context_.limits.stall_after;
+    const bool busy = now - heard_at_ < pull.patience;
     const Time heard = pull.accepted ? std::max(pull.heard_at, heard_at_) : pull.heard_at;
-    const Duration patience = context_.limits.stall_after * (pull.accepted || !busy ? 1 : 4);
+    const Duration patience = pull.patience * (pull.accepted || !busy ? 1 : 4);
     if (pull.silent || now - heard < patience) continue;
     pull.silent = true;
     context_.host.emit(bulk_event::PullSilent{transfer});

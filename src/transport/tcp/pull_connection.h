@@ -29,7 +29,7 @@ class PullConnection {
   bool has_pulls() const { return !pulls_.empty(); }
   Time idle_since() const { return idle_since_; }
 
-  void start(const CopyPtr& copy, const PullRequest& request);
+  void start(const CopyPtr& copy, const PullRequest& request, Duration patience);
   void cancel(TransferId transfer);
   // Reports pulls that have been silent for too long.
   void tick(Time now);
@@ -43,6 +43,7 @@ class PullConnection {
     std::uint32_t slice = 0;
     std::uint64_t next = 0;  // the slice's watermark
     std::uint64_t end = 0;   // of the slice
+    Duration patience;
     bool accepted = false;
     bool silent = false;
     Time heard_at{};

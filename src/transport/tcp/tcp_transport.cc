@@ -55,8 +55,9 @@ class TcpTransport final : public Transport {
   void follow_copy(CopyKey copy) override { bulk_.follow_copy(copy); }
   void close_copy(CopyKey copy) override { bulk_.close_copy(copy); }
   std::uint64_t watermark(CopyKey copy, std::uint32_t slice) const override { return bulk_.watermark(copy, slice); }
-  void start_pull(NodeRef parent, const Address& address, CopyKey copy, const PullRequest& pull) override {
-    bulk_.start_pull(parent, address, copy, pull);
+  void start_pull(NodeRef parent, const Address& address, CopyKey copy, const PullRequest& pull,
+                  Duration patience) override {
+    bulk_.start_pull(parent, address, copy, pull, patience);
   }
   void cancel_pull(TransferId transfer) override { bulk_.cancel_pull(transfer); }
   void accept_pull(ChannelId channel, ServeId serve, CopyKey copy, const PullRequest& pull) override {

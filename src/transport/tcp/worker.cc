@@ -42,12 +42,13 @@ void Worker::adopt(UniqueFd fd, NodeRef child, ChannelId channel) {
   children_.emplace(channel, std::make_unique<ServeConnection>(context(), std::move(fd), child, channel));
 }
 
-void Worker::start_pull(NodeRef parent, const Address& address, const CopyPtr& copy, const PullRequest& pull) {
+void Worker::start_pull(NodeRef parent, const Address& address, const CopyPtr& copy, const PullRequest& pull,
+                        Duration patience) {
   auto& connection = parents_[parent];
   if (connection && connection->broken()) replaced_.push_back(std::move(connection));
   if (!connection) connection = std::make_unique<PullConnection>(context(), parent, address);
   pulls_[pull.transfer] = connection.get();
-  connection->start(copy, pull);
+  connection->start(copy, pull, patience);
   set_tick();
 }
 

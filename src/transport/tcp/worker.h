@@ -32,7 +32,8 @@ class Worker : private BulkHost {
   ~Worker() override;
 
   void adopt(UniqueFd fd, NodeRef child, ChannelId channel);
-  void start_pull(NodeRef parent, const Address& address, const CopyPtr& copy, const PullRequest& pull);
+  void start_pull(NodeRef parent, const Address& address, const CopyPtr& copy, const PullRequest& pull,
+                  Duration patience);
   void cancel_pull(TransferId transfer);
   void accept_pull(ChannelId channel, ServeId serve, const CopyPtr& copy, const PullRequest& pull);
   void refuse_pull(ChannelId channel, TransferId transfer, Code code);
