@@ -1,6 +1,7 @@
 #include "core/agent/agent.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 #include "base/coverage.h"
@@ -12,9 +13,9 @@ namespace {
 // With seeds given, a node does not believe that it is alone for this long.
 constexpr Duration kJoinGrace = Duration::s(3);
 
-MembershipOptions membership_options(const AgentOptions& options) {
-  return {{options.self, 0},       options.address, options.seeds,
-          options.initial_members, options.limits,  mix64(options.seed)};
+MembershipOptions membership_options(AgentOptions& options) {
+  return {{options.self, 0}, options.address,    options.seeds, std::exchange(options.initial_members, {}),
+          options.limits,    mix64(options.seed)};
 }
 
 }  // namespace
@@ -180,7 +181,8 @@ void Agent::Impl::on_timer(const Timer& timer) {
 
 void Agent::Impl::on_reduce_timer(const Timer& timer) {
   using Kind = Timer::Kind;
-  const auto slot = slots_.find({timer.id, timer.request});
+  const SlotKey key{timer.id, timer.request};
+  const auto slot = slots_.find(key);
   const auto reduction = reductions_.find(timer.id);
   if (timer.kind == Kind::kReduceAsk && asks_.contains(timer.request)) return send_ask(timer.request);
   if (timer.kind == Kind::kReduceDeadline && reduction != reductions_.end())
@@ -190,12 +192,12 @@ void Agent::Impl::on_reduce_timer(const Timer& timer) {
     return carry_on(timer.id, out);  // it ticks
   }
   if (slot == slots_.end()) return;
-  if (timer.kind == Kind::kSlot) return tell_coordinator(slot->first);
-  if (timer.kind == Kind::kSlotFeed) return pull_feed(slot->first, timer.client);
+  if (timer.kind == Kind::kSlot) return tell_coordinator(key);
+  if (timer.kind == Kind::kSlotFeed) return pull_feed(key, timer.client);
   if (timer.kind != Kind::kSlotRoom) return;
   slot->second.room_deadline.reset();
-  if (slot->second.out != 0) return continue_slot(slot->first);
-  refuse_slot(slot->first, Code::kStoreFull, {}, room_numbers(slot_bytes(slot->second.order)));
+  if (slot->second.out != 0) return continue_slot(key);
+  refuse_slot(key, Code::kStoreFull, {}, room_numbers(slot_bytes(slot->second.order)));
 }
 
 // --- records -------------------------------------------------------------------------------------------------------------

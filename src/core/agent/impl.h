@@ -190,7 +190,7 @@ class Agent::Impl final : private Directory::Host {
   SlotFeed& feed_at(const std::pair<SlotKey, std::size_t>& place);
   void feed_ended(std::pair<SlotKey, std::size_t> feed, const event::PullEnded& e);
   void update_slot(const SlotKey& key, SlotState state);
-  void refuse_slot(const SlotKey& key, Code code, const ObjectId& culprit, std::string why);
+  void refuse_slot(SlotKey key, Code code, ObjectId culprit, std::string why);
   void refuse_slots_into(CopyKey out, Code code, const std::string& why);
   void tell_coordinator(const SlotKey& key);
   void release_feed(SlotFeed& feed);
@@ -199,7 +199,7 @@ class Agent::Impl final : private Directory::Host {
   void unexport(const ObjectId& id, Version version);
   void serve_export(Copy& copy, const ParkedPull& asked);
   void commit_slot(const SlotKey& key);
-  void drop_slot(const SlotKey& key);
+  void drop_slot(SlotKey key);
   void drop_output(const ObjectId& target, CopyKey out);
   void drop_slots_of(NodeRef coordinator);
   std::uint64_t slot_bytes(const SlotOrder& order) const;

@@ -337,7 +337,8 @@ void Agent::Impl::tell_coordinator(const SlotKey& key) {
   send(slot.coordinator, std::move(update));
 }
 
-void Agent::Impl::refuse_slot(const SlotKey& key, Code code, const ObjectId& culprit, std::string why) {
+// By value, here and below: what is dropped may be where they came from.
+void Agent::Impl::refuse_slot(SlotKey key, Code code, ObjectId culprit, std::string why) {
   const auto it = slots_.find(key);
   if (it == slots_.end()) return;
   const NodeRef coordinator = it->second.coordinator;
@@ -412,7 +413,7 @@ void Agent::Impl::release_feed(SlotFeed& feed) {
   feed.transfer = 0;
 }
 
-void Agent::Impl::drop_slot(const SlotKey& key) {
+void Agent::Impl::drop_slot(SlotKey key) {
   SlotRecord& slot = slots_.at(key);
   timers_.cancel(slot.refresh);
   timers_.cancel(slot.room_deadline);

@@ -29,6 +29,10 @@ inline bool moves_home(const ObjectId& id, NodeId home, const std::vector<NodeId
 
 // Of the live members, sorted by id and not empty.
 inline NodeRef home_of(const ObjectId& id, const std::vector<NodeRef>& alive) {
+  if (!id.is_named()) {  // one look instead of one at everybody
+    const auto minter = std::ranges::lower_bound(alive, NodeId{id.hi}, {}, &NodeRef::id);
+    if (minter != alive.end() && minter->id.value == id.hi) return *minter;
+  }
   NodeRef best = alive.front();
   std::uint64_t best_score = home_score(id, best.id);
   for (const NodeRef& node : alive) {

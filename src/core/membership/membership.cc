@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 namespace hoplite {
 namespace {
@@ -12,7 +13,9 @@ constexpr Duration kWatchFor = Duration::s(5);
 constexpr std::size_t kMaxErrands = 1024;
 
 // The order in which lives supersede each other.
-std::pair<std::uint32_t, Life> rank(NodeRef ref, Life life) { return {ref.incarnation, life}; }
+std::pair<std::uint32_t, Life> rank(const MemberNews& news) { return {news.ref.incarnation, news.life}; }
+
+constexpr auto id_of = [](const auto& member) { return member.latest.ref.id; };
 
 }  // namespace
 
@@ -26,23 +29,23 @@ Membership::Membership(MembershipOptions options, Time now)
       next_gossip_(now + limits_.gossip_every),
       next_sync_(now + limits_.sync_every),
       next_knock_(now) {
+  members_.reserve(options.initial_members.size());
+  alive_.reserve(options.initial_members.size());
   for (const MemberNews& news : options.initial_members) {
     if (news.ref.id == self_.id) continue;
-    members_[news.ref.id] = Member{.ref = news.ref,
-                                   .address = news.address,
-                                   .life = news.life,
-                                   .heard = now,
-                                   .watched_until = now,
-                                   .probe_sent = now,
-                                   .probe_due = now};
-    remember_alive(news.ref.id, news.life == Life::kAlive);
+    members_.push_back({news, now});
+    if (news.life == Life::kAlive) alive_.push_back(news.ref.id);
   }
+  std::ranges::sort(members_, {}, id_of);
+  std::ranges::sort(alive_);
 }
 
-Membership::Member* Membership::find(NodeId node) {
-  const auto it = members_.find(node);
-  return it == members_.end() ? nullptr : &it->second;
+const Membership::Member* Membership::find(NodeId node) const {
+  const auto at = std::ranges::lower_bound(members_, node, {}, id_of);
+  return at == members_.end() || id_of(*at) != node ? nullptr : &*at;
 }
+
+Membership::Member* Membership::find(NodeId node) { return const_cast<Member*>(std::as_const(*this).find(node)); }
 
 void Membership::remember_alive(NodeId node, bool alive) {
   const auto at = std::lower_bound(alive_.begin(), alive_.end(), node);
@@ -55,44 +58,44 @@ void Membership::remember_alive(NodeId node, bool alive) {
 
 bool Membership::is_alive(NodeRef node) const {
   if (node.id == self_.id) return node == self_;
-  const auto it = members_.find(node.id);
-  return it != members_.end() && it->second.ref == node && it->second.life == Life::kAlive;
+  const Member* member = find(node.id);
+  return member != nullptr && member->latest.ref == node && member->latest.life == Life::kAlive;
 }
 
 const Address* Membership::address_of(NodeId node) const {
   if (node == self_.id) return &address_;
-  const auto it = members_.find(node);
-  return it == members_.end() ? nullptr : &it->second.address;
+  const Member* member = find(node);
+  return member == nullptr ? nullptr : &member->latest.address;
 }
 
 NodeRef Membership::latest(NodeId node) const {
   if (node == self_.id) return self_;
-  const auto it = members_.find(node);
-  return it == members_.end() ? NodeRef{node, 0} : it->second.ref;
+  const Member* member = find(node);
+  return member == nullptr ? NodeRef{node, 0} : member->latest.ref;
 }
 
 std::vector<NodeRef> Membership::alive() const {
   std::vector<NodeRef> refs{self_};
-  for (NodeId id : alive_) refs.push_back(members_.at(id).ref);
+  for (NodeId id : alive_) refs.push_back(find(id)->latest.ref);
   std::sort(refs.begin(), refs.end());
   return refs;
 }
 
 std::vector<MemberNews> Membership::all() const {
   std::vector<MemberNews> news{self_news()};
-  for (const auto& [id, m] : members_) news.push_back({m.ref, m.address, m.life});
+  for (const Member& member : members_) news.push_back(member.latest);
   return news;
 }
 
 std::uint64_t Membership::rtt_us(NodeId node) const {
-  const auto it = members_.find(node);
-  return it == members_.end() ? 0 : it->second.rtt_us;
+  const auto it = rtt_us_.find(node);
+  return it == rtt_us_.end() ? 0 : it->second;
 }
 
 NodeRef Membership::random_member(NodeId not_this) {
   for (int tries = 0; tries < 4 && !alive_.empty(); ++tries) {
     const NodeId id = alive_[random_.below(alive_.size())];
-    if (id != not_this) return members_.at(id).ref;
+    if (id != not_this) return find(id)->latest.ref;
   }
   return {};
 }
@@ -100,7 +103,7 @@ NodeRef Membership::random_member(NodeId not_this) {
 // --- sending -------------------------------------------------------------------------------------------------------------
 
 void Membership::send(NodeId to, Message message, Output& out) {
-  const Member& member = members_.at(to);
+  const MemberNews& member = find(to)->latest;
   out.sends.push_back({member.ref, member.address, std::move(message)});
 }
 
@@ -108,7 +111,7 @@ void Membership::send(NodeId to, Message message, Output& out) {
 std::vector<MemberNews> Membership::hot_news() {
   std::vector<MemberNews> news{self_news()};
   for (auto it = hot_.begin(); it != hot_.end() && news.size() < limits_.max_gossip_updates;) {
-    if (const Member* m = find(it->first)) news.push_back({m->ref, m->address, m->life});
+    if (const Member* member = find(it->first)) news.push_back(member->latest);
     it = --it->second == 0 ? hot_.erase(it) : std::next(it);
   }
   return news;
@@ -140,39 +143,29 @@ bool Membership::merge(Time now, const MemberNews& news, Output& out) {
     // Whom we never knew need not be mourned; so what all have forgotten stays forgotten.
     if (news.life == Life::kDead) return false;
     if (members_.size() >= limits_.max_members && !forget_one_dead()) return false;
-    known = &members_[news.ref.id];
-    *known = Member{.ref = news.ref,
-                    .address = news.address,
-                    .life = news.life,
-                    .heard = now,
-                    .watched_until = now,
-                    .probe_sent = now,
-                    .probe_due = now};
-    remember_alive(news.ref.id, news.life == Life::kAlive);
-    if (news.life == Life::kAlive) out.changes.push_back({news.ref, news.address, Life::kAlive});
+    members_.insert(std::ranges::lower_bound(members_, news.ref.id, {}, id_of), {news, now});
+    remember_alive(news.ref.id, true);
+    out.changes.push_back({news.ref, news.address, Life::kAlive});
     return true;
   }
-  if (rank(news.ref, news.life) <= rank(known->ref, known->life)) return false;
+  if (rank(news) <= rank(known->latest)) return false;
   // A life we held for alive ends here, also when all we hear is that the next one has begun.
-  const bool next_life = news.ref.incarnation != known->ref.incarnation;
-  if (known->life == Life::kAlive) out.changes.push_back({known->ref, known->address, Life::kDead});
-  known->ref = news.ref;
-  known->address = news.address;
-  known->life = news.life;
+  const MemberNews before = std::exchange(known->latest, news);
+  if (before.life == Life::kAlive) out.changes.push_back({before.ref, before.address, Life::kDead});
   known->heard = now;
-  known->probe = Probe::kNone;
-  probing_.erase(news.ref.id);
+  probes_.erase(news.ref.id);
+  rtt_us_.erase(news.ref.id);
   remember_alive(news.ref.id, news.life == Life::kAlive);
-  if (next_life && news.life == Life::kAlive) out.changes.push_back({news.ref, news.address, Life::kAlive});
+  if (news.ref != before.ref && news.life == Life::kAlive)
+    out.changes.push_back({news.ref, news.address, Life::kAlive});
   return true;
 }
 
 void Membership::refute(std::uint32_t incarnation, Output& out) {
   self_.incarnation = incarnation + 1;
   out.refuted = true;
-  probing_.clear();
+  probes_.clear();
   errands_.clear();
-  for (auto& [id, member] : members_) member.probe = Probe::kNone;
   spread({self_news()}, NodeId{}, out);
 }
 
@@ -192,17 +185,15 @@ void Membership::on_sync(Time now, NodeRef from, const Sync& sync, Output& out) 
 
 void Membership::on_heard(Time now, NodeRef from, Output& out) {
   Member* member = find(from.id);
-  if (member == nullptr || from.incarnation > member->ref.incarnation) return;  // its Sync or News will introduce it
-  if (member->ref == from && member->life == Life::kAlive) {
+  // Of a life that we have not heard of: its Sync or News will introduce it.
+  if (member == nullptr || from.incarnation > member->latest.ref.incarnation) return;
+  const MemberNews& latest = member->latest;
+  if (latest.ref == from && latest.life == Life::kAlive) {
     member->heard = now;
-    if (member->probe != Probe::kNone) {
-      member->probe = Probe::kNone;
-      probing_.erase(from.id);
-    }
+    if (const auto probe = probes_.find(from.id); probe != probes_.end()) probe->second.answered = true;
     return;
   }
-  if (member->life == Life::kDead || from.incarnation < member->ref.incarnation)
-    out.sends.push_back({from, member->address, News{{{member->ref, member->address, member->life}}}});
+  out.sends.push_back({from, latest.address, News{{latest}}});
 }
 
 // --- probing -------------------------------------------------------------------------------------------------------------
@@ -220,18 +211,12 @@ void Membership::on_ack(Time now, NodeRef from, const Ack& ack, Output& out) {
     errands_.erase(errand);
     return;
   }
-  for (NodeId id : probing_) {
-    Member& member = members_.at(id);
-    if (member.probe_seq != ack.seq) continue;
-    member.probe = Probe::kNone;
-    member.heard = now;
-    if (from.id == id) member.rtt_us = static_cast<std::uint64_t>((now - member.probe_sent).ns / 1000);
-    probing_.erase(id);
-    return;
-  }
-  // on_heard has ended the probe already when the target itself answers; the round trip is still worth noting.
-  if (Member* member = find(from.id); member != nullptr && member->probe_seq == ack.seq)
-    member->rtt_us = static_cast<std::uint64_t>((now - member->probe_sent).ns / 1000);
+  const auto it = std::ranges::find(probes_, ack.seq, [](const auto& probe) { return probe.second.seq; });
+  if (it == probes_.end()) return;
+  const auto [id, probe] = *it;
+  if (from.id == id) rtt_us_[id] = static_cast<std::uint64_t>((now - probe.sent).ns / 1000);
+  find(id)->heard = now;
+  probes_.erase(it);
 }
 
 void Membership::on_ping_request(Time now, NodeRef from, const PingRequest& request, Output& out) {
@@ -243,79 +228,74 @@ void Membership::on_ping_request(Time now, NodeRef from, const PingRequest& requ
   send(request.target.id, Ping{seq, hot_news()}, out);
 }
 
-void Membership::start_probe(Time now, Member& member, Output& out) {
-  if (member.probe != Probe::kNone) return;
-  member.probe = Probe::kDirect;
-  member.probe_seq = next_seq_++;
-  member.probe_sent = now;
-  member.probe_due = now + limits_.ping_timeout;
-  probing_.insert(member.ref.id);
-  send(member.ref.id, Ping{member.probe_seq, hot_news()}, out);
+bool Membership::is_probed(NodeId node) const {
+  const auto it = probes_.find(node);
+  return it != probes_.end() && !it->second.answered;
 }
 
-void Membership::ask_others(Time now, Member& member, Output& out) {
-  member.probe = Probe::kIndirect;
-  if (member.probe_seq == 0) member.probe_seq = next_seq_++;
-  member.probe_due = now + limits_.indirect_timeout;
-  probing_.insert(member.ref.id);
+void Membership::start_probe(Time now, NodeRef node, Output& out) {
+  if (is_probed(node.id)) return;
+  const std::uint64_t seq = next_seq_++;
+  probes_[node.id] = {.seq = seq, .sent = now, .due = now + limits_.ping_timeout};
+  send(node.id, Ping{seq, hot_news()}, out);
+}
+
+void Membership::ask_others(Time now, NodeRef node, Probe probe, Output& out) {
+  probe.direct = false;
+  probe.due = now + limits_.indirect_timeout;
+  probes_[node.id] = probe;
   std::set<NodeId> asked;
   for (std::uint32_t i = 0; i < limits_.indirect_probes; ++i) {
-    const NodeRef helper = random_member(member.ref.id);
+    const NodeRef helper = random_member(node.id);
     if (!helper.id.is_nil() && asked.insert(helper.id).second)
-      send(helper.id, PingRequest{member.probe_seq, member.ref, {self_news()}}, out);
+      send(helper.id, PingRequest{probe.seq, node, {self_news()}}, out);
   }
 }
 
-void Membership::declare_dead(Time now, Member& member, Output& out) {
-  const MemberNews verdict{member.ref, member.address, Life::kDead};
+void Membership::declare_dead(Time now, const Member& member, Output& out) {
+  const MemberNews verdict{member.latest.ref, member.latest.address, Life::kDead};
   if (merge(now, verdict, out)) spread({verdict}, NodeId{}, out);
 }
 
 void Membership::on_peer_lost(Time now, NodeRef peer, Loss why, Output& out) {
-  Member* member = find(peer.id);
-  if (member == nullptr || member->ref != peer || member->life == Life::kDead) return;
+  if (peer == self_ || !is_alive(peer)) return;
   switch (why) {
     case Loss::kRefused:
-    case Loss::kReplaced: declare_dead(now, *member, out); break;
-    case Loss::kClosed: start_probe(now, *member, out); break;
+    case Loss::kReplaced: declare_dead(now, *find(peer.id), out); break;
+    case Loss::kClosed: start_probe(now, peer, out); break;
     case Loss::kTimedOut:
     case Loss::kRejected:
-      // Others may still reach it. A probe that is under way keeps its deadline.
-      if (member->probe != Probe::kIndirect) {
-        member->probe_seq = next_seq_++;
-        ask_others(now, *member, out);
-      }
+      // Others may still reach it. If they are trying, that has its deadline.
+      if (!is_probed(peer.id) || probes_.at(peer.id).direct)
+        ask_others(now, peer, {.seq = next_seq_++, .sent = now, .due = now}, out);
       break;
   }
 }
 
 void Membership::touch(Time now, NodeId peer) {
   Member* member = find(peer);
-  if (member == nullptr || member->life == Life::kDead) return;
-  if (member->watched_until < now) member->heard = std::max(member->heard, now);  // a fresh watch starts with patience
-  member->watched_until = now + kWatchFor;
-  watched_.insert(peer);
+  if (member == nullptr || member->latest.life == Life::kDead) return;
+  const auto [watch, fresh] = watched_.try_emplace(peer, now);
+  if (fresh || watch->second < now) member->heard = now;  // a fresh watch starts with patience
+  watch->second = now + kWatchFor;
 }
 
 void Membership::ping_due_members(Time now, Output& out) {
-  for (auto it = watched_.begin(); it != watched_.end();) {
-    Member* member = find(*it);
-    if (member == nullptr || member->life == Life::kDead || member->watched_until < now) {
-      it = watched_.erase(it);
-      continue;
-    }
-    if (member->heard + limits_.ping_every <= now) start_probe(now, *member, out);
-    ++it;
-  }
+  std::erase_if(watched_, [&](const auto& watch) {
+    const Member* member = find(watch.first);
+    return member == nullptr || member->latest.life == Life::kDead || watch.second < now;
+  });
+  for (const auto& [id, until] : watched_)
+    if (const Member* member = find(id); member->heard + limits_.ping_every <= now)
+      start_probe(now, member->latest.ref, out);
 }
 
 // Seeds nobody alive listens at, and one dead member's address at a time.
 void Membership::knock_on_closed_doors(Output& out) {
-  std::set<Address> open{address_};
-  for (NodeId id : alive_) open.insert(members_.at(id).address);
+  const std::set<Address> open = open_addresses();
   std::set<Address> closed;
-  for (const auto& [id, m] : members_)
-    if (m.life == Life::kDead && !open.contains(m.address)) closed.insert(m.address);
+  for (const Member& member : members_)
+    if (!open.contains(member.latest.address)) closed.insert(member.latest.address);
   for (const Address& seed : seeds_)
     if (!open.contains(seed) && !closed.contains(seed)) out.dials.emplace_back(seed, Sync{true, all()});
   if (closed.empty()) return;
@@ -324,35 +304,38 @@ void Membership::knock_on_closed_doors(Output& out) {
   out.dials.emplace_back(*door, Sync{true, all()});
 }
 
+std::set<Address> Membership::open_addresses() const {
+  std::set<Address> open{address_};
+  for (const Member& member : members_)
+    if (member.latest.life == Life::kAlive) open.insert(member.latest.address);
+  return open;
+}
+
 // The dead whose address somebody else has long taken over: nobody will ask for them any more.
 void Membership::forget_superseded(Time now) {
-  std::set<Address> taken;
-  for (NodeId id : alive_) taken.insert(members_.at(id).address);
-  std::erase_if(members_, [&](const auto& item) {
-    const Member& member = item.second;
-    return member.life == Life::kDead && member.heard + limits_.tombstone_life <= now && taken.contains(member.address);
+  const std::set<Address> open = open_addresses();
+  std::erase_if(members_, [&](const Member& member) {
+    return member.latest.life == Life::kDead && member.heard + limits_.tombstone_life <= now &&
+           open.contains(member.latest.address);
   });
 }
 
 // Makes room for somebody alive. False: all are.
 bool Membership::forget_one_dead() {
   const auto oldest = std::ranges::min_element(
-      members_, {}, [](const auto& item) { return std::pair(item.second.life != Life::kDead, item.second.heard); });
-  if (oldest == members_.end() || oldest->second.life != Life::kDead) return false;
+      members_, {}, [](const Member& member) { return std::pair(member.latest.life != Life::kDead, member.heard); });
+  if (oldest == members_.end() || oldest->latest.life != Life::kDead) return false;
   members_.erase(oldest);
   return true;
 }
 
 void Membership::tick(Time now, Output& out) {
-  const std::set<NodeId> probing = probing_;
-  for (NodeId id : probing) {
-    Member& member = members_.at(id);
-    if (member.probe == Probe::kNone || member.probe_due > now) continue;
-    if (member.probe == Probe::kDirect) {
-      ask_others(now, member, out);
-    } else {
-      declare_dead(now, member, out);
-    }
+  std::erase_if(probes_, [](const auto& probe) { return probe.second.answered; });
+  for (const auto& [id, probe] : std::map(probes_)) {
+    if (probe.due > now) continue;
+    const Member& member = *find(id);
+    if (probe.direct) ask_others(now, member.latest.ref, probe, out);
+    else declare_dead(now, member, out);
   }
   if (next_ping_ <= now) {
     next_ping_ = now + limits_.ping_every / 2;
@@ -360,7 +343,7 @@ void Membership::tick(Time now, Output& out) {
   }
   if (next_gossip_ <= now) {
     next_gossip_ = now + limits_.gossip_every;
-    if (const NodeRef to = random_member(NodeId{}); !to.id.is_nil()) start_probe(now, members_.at(to.id), out);
+    if (const NodeRef to = random_member(NodeId{}); !to.id.is_nil()) start_probe(now, to, out);
   }
   if (next_sync_ <= now) {
     next_sync_ = now + limits_.sync_every;
@@ -382,7 +365,8 @@ void Membership::leave(Output& out) {
 Time Membership::next_wakeup() const {
   Time next = std::min(next_gossip_, std::min(next_sync_, next_knock_));
   if (!watched_.empty()) next = std::min(next, next_ping_);
-  for (NodeId id : probing_) next = std::min(next, members_.at(id).probe_due);
+  for (const auto& [id, probe] : probes_)
+    if (!probe.answered) next = std::min(next, probe.due);
   return next;
 }
 

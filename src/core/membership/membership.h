@@ -87,18 +87,16 @@ class Membership {
   NodeRef random_member(NodeId not_this);
 
  private:
-  enum class Probe : std::uint8_t { kNone, kDirect, kIndirect };
   struct Member {
-    NodeRef ref;
-    Address address;
-    Life life = Life::kAlive;
-    Time heard;          // last sign of life
-    Time watched_until;  // `touch`
-    Probe probe = Probe::kNone;
-    std::uint64_t probe_seq = 0;
-    Time probe_sent;
-    Time probe_due;  // when the current probe fails
-    std::uint64_t rtt_us = 0;
+    MemberNews latest;
+    Time heard;  // last sign of life
+  };
+  struct Probe {
+    bool direct = true;     // otherwise others try
+    bool answered = false;  // by any sign of life; what is left to learn is how long the answer to this one takes
+    std::uint64_t seq = 0;
+    Time sent;
+    Time due;  // when it fails
   };
   struct Errand {  // a probe made for somebody else
     NodeRef asker;
@@ -108,16 +106,19 @@ class Membership {
   bool merge(Time now, const MemberNews& news, Output& out);
   void spread(const std::vector<MemberNews>& fresh, NodeId heard_from, Output& out);
   void refute(std::uint32_t incarnation, Output& out);
-  void declare_dead(Time now, Member& member, Output& out);
-  void start_probe(Time now, Member& member, Output& out);
-  void ask_others(Time now, Member& member, Output& out);
+  void declare_dead(Time now, const Member& member, Output& out);
+  bool is_probed(NodeId node) const;
+  void start_probe(Time now, NodeRef node, Output& out);
+  void ask_others(Time now, NodeRef node, Probe probe, Output& out);
   void ping_due_members(Time now, Output& out);
   void knock_on_closed_doors(Output& out);
+  std::set<Address> open_addresses() const;  // where somebody alive listens
   void send(NodeId to, Message message, Output& out);
   std::vector<MemberNews> hot_news();
   MemberNews self_news() const { return {self_, address_, Life::kAlive}; }
   void forget_superseded(Time now);
   bool forget_one_dead();
+  const Member* find(NodeId node) const;
   Member* find(NodeId node);
   void remember_alive(NodeId node, bool alive);
 
@@ -126,12 +127,13 @@ class Membership {
   std::vector<Address> seeds_;
   Limits limits_;
   Random random_;
-  std::map<NodeId, Member> members_;         // all others, alive and dead
+  std::vector<Member> members_;              // all others, alive and dead, by id
   std::vector<NodeId> alive_;                // others, sorted
   std::map<NodeId, std::uint32_t> hot_;      // news that still ride on pings, and how often
   std::map<std::uint64_t, Errand> errands_;  // by the seq of our own ping
-  std::set<NodeId> watched_;                 // touched lately: the ones a tick looks at
-  std::set<NodeId> probing_;
+  std::map<NodeId, Time> watched_;           // touched lately, and until when: the ones a tick looks at
+  std::map<NodeId, Probe> probes_;
+  std::map<NodeId, std::uint64_t> rtt_us_;  // of those that have answered a probe
   std::uint64_t next_seq_ = 1;
   std::size_t next_door_ = 0;
   bool leaving_ = false;  // then a verdict on us is what we asked for
