@@ -86,8 +86,8 @@ void Directory::node_died(Time now, NodeRef node, Output& out) {
   for (const ObjectId& id : ids) {
     Entry& entry = entries_.at(id);
     std::erase_if(entry.waiters, [&](const auto& item) { return item.second.ref == node; });
-    const auto holder = entry.holders.find(node.id);
-    if (holder != entry.holders.end() && holder->second.ref == node) unhold(id, entry, node.id);
+    const Holder* holder = entry.holders.find(node.id);
+    if (holder != nullptr && holder->ref == node) unhold(id, entry, node.id);
     note_interest(id, entry, node.id);
     resolve(now, id, entry, out);
     erase_if_empty(id);
@@ -179,14 +179,13 @@ void Directory::note_interest(const ObjectId& id, const Entry& entry, NodeId nod
   if (it->second.empty()) by_node_.erase(it);
 }
 
-void Directory::hold(const ObjectId& id, Entry& entry, NodeRef node, CopyState state, bool primary,
-                     std::uint64_t request) {
-  entry.holders[node.id] = Holder{node, state, primary, false, 0, request};
-  by_node_[node.id].insert(id);
+void Directory::hold(const ObjectId& id, Entry& entry, const Holder& holder) {
+  entry.holders.put(holder);
+  by_node_[holder.ref.id].insert(id);
 }
 
 void Directory::unhold(const ObjectId& id, Entry& entry, NodeId node) {
-  if (entry.holders.erase(node) == 0) return;
+  if (!entry.holders.erase(node)) return;
   if (entry.plan) entry.plan->remove(node);
   note_interest(id, entry, node);
 }
@@ -199,19 +198,11 @@ void Directory::erase_if_empty(const ObjectId& id) {
 }
 
 // Its slices come into being on different nodes.
-bool Directory::is_striped(const Entry& entry) {
-  return std::ranges::any_of(entry.holders, [](const auto& item) { return item.second.roots > 0; });
-}
+bool Directory::is_striped(const Entry& entry) { return entry.holders.roots() > 0; }
 
 bool Directory::has_source(const Entry& entry) {
-  std::uint32_t roots = 0;
-  bool writer = false;
-  for (const auto& [node, holder] : entry.holders) {
-    if (holder.state == CopyState::kComplete) return true;
-    roots += holder.roots;
-    writer = writer || holder.state == CopyState::kWriting;
-  }
-  return is_striped(entry) ? roots == entry.slices : writer;
+  if (!entry.holders.complete().empty()) return true;
+  return is_striped(entry) ? entry.holders.roots() == entry.slices : entry.holders.anybody_writes();
 }
 
 void Directory::forget_version(Entry& entry) {
@@ -243,10 +234,10 @@ void Directory::resolve(Time now, const ObjectId& id, Entry& entry, Output& out)
   }
   if (entry.reserved) return;  // the coordinator sees to it
   bool somebody_may_have_it = false;
-  for (auto& [node, holder] : entry.holders) {
+  for (const auto& [node, holder] : entry.holders) {
     somebody_may_have_it = true;
     if (holder.told_to_reset) continue;
-    holder.told_to_reset = true;
+    entry.holders.told_to_reset(node);
     out.sends.push_back({holder.ref, Drop{id, entry.version, DropReason::kReset}});
   }
   if (somebody_may_have_it) return;
@@ -260,25 +251,19 @@ void Directory::resolve(Time now, const ObjectId& id, Entry& entry, Output& out)
 
 // Exactly one complete copy is primary; there may be two when one that was given up came back.
 void Directory::ensure_primary(const ObjectId& id, Entry& entry, Output& out) {
-  Holder* first_complete = nullptr;
-  Holder* primary = nullptr;
-  for (auto& [node, holder] : entry.holders) {
-    if (holder.state == CopyState::kWriting) return;  // the writer's copy will be it
-    if (holder.state != CopyState::kComplete) continue;
-    if (first_complete == nullptr) first_complete = &holder;
-    if (!holder.primary) continue;
-    if (primary == nullptr) {
-      primary = &holder;
-    } else {
-      COVERAGE_MARK(second_primary_released);
-      holder.primary = false;
-      out.sends.push_back({holder.ref, Pin{id, entry.version, false}});
-    }
+  Holders& holders = entry.holders;
+  if (holders.anybody_writes()) return;  // the writer's copy will be it
+  const auto set = [&](NodeId node, bool primary) {
+    holders.set_primary(node, primary);
+    out.sends.push_back({holders.find(node)->ref, Pin{id, entry.version, primary}});
+  };
+  while (holders.primaries().size() > 1) {
+    COVERAGE_MARK(second_primary_released);
+    set(*holders.primaries().rbegin(), false);
   }
-  if (primary != nullptr) return;
-  CHECK(first_complete != nullptr, id.to_string());
-  first_complete->primary = true;
-  out.sends.push_back({first_complete->ref, Pin{id, entry.version, true}});
+  if (!holders.primaries().empty()) return;
+  CHECK(!holders.complete().empty(), id.to_string());
+  set(*holders.complete().begin(), true);
 }
 
 void Directory::declare_lost(Time now, const ObjectId& id, Entry& entry, Output& out) {
@@ -327,7 +312,11 @@ bool Directory::on_put(Time now, NodeRef from, const PutRequest& request, Output
   }
   describe(entry, request.size, request.meta);
   entry.committed = entry.committed || request.sealed;
-  hold(request.id, entry, from, request.sealed ? CopyState::kComplete : CopyState::kWriting, true, request.request);
+  hold(request.id, entry,
+       {.ref = from,
+        .state = request.sealed ? CopyState::kComplete : CopyState::kWriting,
+        .primary = true,
+        .request = request.request});
   if (entry.plan) entry.plan->add_root(from.id);
   resolve(now, request.id, entry, out);
   reply(Code::kOk);
@@ -337,7 +326,7 @@ bool Directory::on_put(Time now, NodeRef from, const PutRequest& request, Output
 void Directory::add_own_copy(const ObjectId& id, Version version) {
   const auto it = entries_.find(id);
   if (it == entries_.end() || it->second.version != version) return;
-  if (!it->second.holders.contains(self_.id)) hold(id, it->second, self_, CopyState::kComplete, false);
+  if (!it->second.holders.contains(self_.id)) hold(id, it->second, {.ref = self_, .state = CopyState::kComplete});
 }
 
 void Directory::serve(Time now, const ObjectId& id, Output& out) {
@@ -364,18 +353,18 @@ void Directory::on_want(Time now, NodeRef from, const Want& want, Output& out) {
     return;
   }
   if (want.mode == WantMode::kFetch) {
-    const auto holder = entry.holders.find(from.id);
-    if (holder != entry.holders.end() && holder->second.state != CopyState::kGrowing && holder->second.roots == 0) {
+    const Holder* holder = entry.holders.find(from.id);
+    if (holder != nullptr && holder->state != CopyState::kGrowing && holder->roots == 0) {
       // It asks, so it does not have it, unless this is an old request that crossed its put.
-      if (holder->second.primary) return;
+      if (holder->primary) return;
       unhold(want.id, entry, from.id);
       resolve(now, want.id, entry, out);
     }
   }
   if (serve_one(now, want.id, entry, {from, want}, out)) return;
   // A partial copy stays with its owner; it is a holder only while it is attached or about to be.
-  const auto holder = entry.holders.find(from.id);
-  if (want.mode == WantMode::kFetch && holder != entry.holders.end() && holder->second.roots == 0) {
+  const Holder* holder = entry.holders.find(from.id);
+  if (want.mode == WantMode::kFetch && holder != nullptr && holder->roots == 0) {
     unhold(want.id, entry, from.id);
     resolve(now, want.id, entry, out);
   }
@@ -436,11 +425,10 @@ bool Directory::serve_one(Time now, const ObjectId& id, Entry& entry, const Wait
     return entry.committed;
   }
   // A want that was overtaken by the node's own put: it has what it asked for.
-  const auto holder = entry.holders.find(waiter.ref.id);
-  const bool root = holder != entry.holders.end() && holder->second.roots > 0;
-  if (holder != entry.holders.end() && holder->second.state != CopyState::kGrowing && !root) return true;
+  const Holder* holder = entry.holders.find(waiter.ref.id);
+  if (holder != nullptr && holder->state != CopyState::kGrowing && holder->roots == 0) return true;
   if (!entry.committed || !host_.can_inline(id, entry.version)) return assign(now, id, entry, waiter, out);
-  hold(id, entry, waiter.ref, CopyState::kComplete, false, want.request);
+  hold(id, entry, {.ref = waiter.ref, .state = CopyState::kComplete, .request = want.request});
   if (entry.plan) entry.plan->add_root(waiter.ref.id);
   out.sends.push_back({waiter.ref, InlineObject{want.request, id, entry.version, entry.meta}, true});
   return true;
@@ -466,10 +454,9 @@ bool Directory::assign(Time now, const ObjectId& id, Entry& entry, const Waiter&
   const bool part = !request.slices.empty() && request.slices.size() < entry.slices;
   if (!(part && entry.holders.contains(waiter.ref.id)) && std::ranges::all_of(parents, &NodeId::is_nil)) return false;
   Assign answer{waiter.want.request, id, entry.version, entry.size, entry.meta, entry.committed, entry.slices, {}};
-  for (NodeId parent : parents) answer.parents.push_back(parent.is_nil() ? NodeRef{} : entry.holders.at(parent).ref);
-  const auto holder = entry.holders.find(waiter.ref.id);
-  if (holder == entry.holders.end() || holder->second.roots == 0)
-    hold(id, entry, waiter.ref, CopyState::kGrowing, false, waiter.want.request);
+  for (NodeId parent : parents) answer.parents.push_back(parent.is_nil() ? NodeRef{} : entry.holders.find(parent)->ref);
+  const Holder* holder = entry.holders.find(waiter.ref.id);
+  if (holder == nullptr || holder->roots == 0) hold(id, entry, {.ref = waiter.ref, .request = waiter.want.request});
   out.sends.push_back({waiter.ref, std::move(answer)});
   return true;
 }

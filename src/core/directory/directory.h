@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "base/limits.h"
+#include "core/directory/holders.h"
 #include "core/directory/recovery.h"
 #include "core/directory/summary.h"
 #include "core/directory/version_memory.h"
@@ -132,7 +133,7 @@ class Directory {
     bool lost = false;
     std::string lost_why;  // in words, if there is more to say than that its holders died
     Time lost_until;
-    std::map<NodeId, Holder> holders;
+    Holders holders;
     std::map<std::pair<NodeId, WantMode>, Waiter> waiters;
     std::unique_ptr<ParentPlanner> plan;  // once somebody pulls
   };
@@ -146,7 +147,7 @@ class Directory {
   bool take_version(const ObjectId& id, Entry& entry, NodeRef from, const Fact& fact, Output& out);
   void withdraw_unconfirmed(Time now, NodeRef from, std::uint64_t open_requests, Output& out);
   void take_tombstone(Time now, const Tombstone& stone, Output& out);
-  void hold(const ObjectId& id, Entry& entry, NodeRef node, CopyState state, bool primary, std::uint64_t request = 0);
+  void hold(const ObjectId& id, Entry& entry, const Holder& holder);
   void unhold(const ObjectId& id, Entry& entry, NodeId node);
   void resolve(Time now, const ObjectId& id, Entry& entry, Output& out);
   void ensure_primary(const ObjectId& id, Entry& entry, Output& out);

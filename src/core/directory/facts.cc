@@ -40,7 +40,7 @@ void Directory::withdraw_unconfirmed(Time now, NodeRef from, std::uint64_t open_
   for (const ObjectId& id : ids) {
     const auto it = entries_.find(id);
     if (it == entries_.end() || !it->second.holders.contains(from.id)) continue;
-    if (it->second.holders.at(from.id).request >= open_requests) continue;
+    if (it->second.holders.find(from.id)->request >= open_requests) continue;
     COVERAGE_MARK(phantom_holder_withdrawn);
     unhold(id, it->second, from.id);
     resolve(now, id, it->second, out);
@@ -73,13 +73,16 @@ void Directory::take_fact(Time now, NodeRef from, const Fact& fact, Output& out)
   if (fact.state == CopyState::kComplete) entry.lost = false;
   if ((fact.state == CopyState::kGrowing || fact.roots > 0) && entry.slices == 0) entry.slices = fact.slices;
   if (fact.state != CopyState::kKnows) {
-    const auto known = entry.holders.find(from.id);
-    const bool was_primary = known != entry.holders.end() && known->second.primary;
+    const Holder* known = entry.holders.find(from.id);
+    const bool was_primary = known != nullptr && known->primary;
     // A complete copy does not become one that is being written: that fact crossed the seal.
-    const bool sealed = known != entry.holders.end() && known->second.state == CopyState::kComplete;
+    const bool sealed = known != nullptr && known->state == CopyState::kComplete;
     const CopyState state = sealed && fact.state == CopyState::kWriting ? CopyState::kComplete : fact.state;
-    hold(fact.id, entry, from, state, state == CopyState::kComplete && (fact.primary || was_primary));
-    entry.holders.at(from.id).roots = state == CopyState::kWriting ? fact.roots : 0;
+    hold(fact.id, entry,
+         {.ref = from,
+          .state = state,
+          .primary = state == CopyState::kComplete && (fact.primary || was_primary),
+          .roots = state == CopyState::kWriting ? fact.roots : 0});
     if (was_primary && !fact.primary && fact.state == CopyState::kComplete)
       out.sends.push_back({from, Pin{fact.id, entry.version, true}});
     if (entry.plan && fact.state != CopyState::kGrowing) entry.plan->add_root(from.id);
@@ -159,12 +162,9 @@ void Directory::on_evict(Time now, NodeRef from, const EvictRequest& request, Ou
   } else if (it->second.described) {
     Entry& entry = it->second;
     // The request itself tells that there is a complete copy.
-    const auto known = entry.holders.find(from.id);
-    if (known == entry.holders.end() || known->second.state != CopyState::kComplete)
-      hold(request.id, entry, from, CopyState::kComplete, false);
-    granted = std::ranges::any_of(entry.holders, [&](const auto& item) {
-      return item.first != from.id && item.second.state == CopyState::kComplete;
-    });
+    if (!entry.holders.complete().contains(from.id))
+      hold(request.id, entry, {.ref = from, .state = CopyState::kComplete});
+    granted = entry.holders.complete().size() > 1;
     if (granted) unhold(request.id, entry, from.id);
     ensure_primary(request.id, entry, out);
   }
@@ -200,14 +200,15 @@ void Directory::answer_notify(const ObjectId& id, Entry& entry, const Waiter& wa
   const Want& want = waiter.want;
   if (want.inline_bytes > 0 && entry.size <= want.inline_bytes && waiter.ref != self_ &&
       host_.can_inline(id, entry.version)) {
-    hold(id, entry, waiter.ref, CopyState::kComplete, false, want.request);
+    hold(id, entry, {.ref = waiter.ref, .state = CopyState::kComplete, .request = want.request});
     if (entry.plan) entry.plan->add_root(waiter.ref.id);
     out.sends.push_back({waiter.ref, InlineObject{want.request, id, entry.version, entry.meta}, true});
     return;
   }
   Found found{want.request, id, entry.version, entry.size, entry.meta, {}};
-  for (const auto& [node, holder] : entry.holders)
-    if (holder.state == CopyState::kComplete && (holder.primary || found.holder.id.is_nil())) found.holder = holder.ref;
+  const auto& primaries = entry.holders.primaries();
+  const auto& some = primaries.empty() ? entry.holders.complete() : primaries;
+  if (!some.empty()) found.holder = entry.holders.find(*some.begin())->ref;
   out.sends.push_back({waiter.ref, std::move(found)});
 }
 
