@@ -283,9 +283,9 @@ TEST(Gather, TheFirstFailureEndsItAndTheOthersAreCancelled) {
   auto client = daemon.connect();
   const auto ids = names(4);  // 0 is there, 1 and 3 never come, 2 is deleted
   daemon.store(ids[0], "there");
-  daemon.intercept([&](std::uint64_t request, const Request& message, ByteView) {
+  daemon.intercept([&daemon, deleted = ids[2]](std::uint64_t request, const Request& message, ByteView) {
     const auto* get = std::get_if<Get>(&message);
-    if (get == nullptr || get->id != ids[2]) return false;
+    if (get == nullptr || get->id != deleted) return false;
     daemon.reply(request, Failed{Code::kDeleted, "it was deleted"});
     return true;
   });
