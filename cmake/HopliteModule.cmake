@@ -47,9 +47,9 @@ function(hoplite_module path)
   endif()
 endfunction()
 
-# A GoogleTest program; every case becomes a ctest entry of its own unless WHOLE is given.
+# A GoogleTest program, which is one entry of ctest's.
 function(hoplite_test name)
-  cmake_parse_arguments(ARG "WHOLE" "LABEL;TIMEOUT" "SOURCES;DEPS;LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "" "LABEL;TIMEOUT" "SOURCES;DEPS;LIBS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   if(TARGET hoplite_precompiled_test)
     target_precompile_headers(${name} REUSE_FROM hoplite_precompiled_test)
@@ -66,4 +66,7 @@ function(hoplite_test name)
   endif()
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT})
+  if(ARG_LABEL STREQUAL process)
+    set_tests_properties(${name} PROPERTIES RUN_SERIAL TRUE) # several daemons each
+  endif()
 endfunction()

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <set>
 
 namespace hoplite::sim {
 namespace {
@@ -27,30 +28,36 @@ bool matches(const ReduceRecord& reduce, const std::vector<PutNumber>& puts, Byt
   return true;
 }
 
-constexpr int kMaxDepth = 8;  // of reduces of reduces
-
 class Choices {
  public:
   Choices(const Ledger& ledger, bool in_partition) : ledger_(ledger), in_partition_(in_partition) {}
 
   // Calls `done` for every way to choose `left` of the sources from `next` on; true as soon as it says so.
-  bool any(const ReduceRecord& reduce, std::size_t next, std::size_t left, int depth,
-           const std::function<bool()>& done) {
+  bool any(const ReduceRecord& reduce, std::size_t next, std::size_t left, const std::function<bool()>& done) {
     if (left == 0) return done();
-    if (next == reduce.sources.size() || depth > kMaxDepth) return false;
-    const auto go_on = [&] { return any(reduce, next + 1, left - 1, depth, done); };
+    if (next == reduce.sources.size()) return false;
+    const auto go_on = [&] { return any(reduce, next + 1, left - 1, done); };
     for (const PutNumber put : ledger_.about(reduce.sources[next]).puts) {
       const PutRecord& record = ledger_.puts[put];
       if (!may_have_been_used(record)) continue;
       if (record.reduce) {
-        if (any(*record.reduce, 0, record.reduce->count, depth + 1, go_on)) return true;
+        if (inside_.contains(put)) continue;  // nothing is made of itself
+        inside_.insert(put);
+        const auto leave = [&] {
+          inside_.erase(put);
+          const bool found = go_on();
+          inside_.insert(put);
+          return found;
+        };
+        if (any(*record.reduce, 0, record.reduce->count, leave)) return true;
+        inside_.erase(put);
         continue;
       }
       chosen.push_back(put);
       if (go_on()) return true;
       chosen.pop_back();
     }
-    return any(reduce, next + 1, left, depth, done);
+    return any(reduce, next + 1, left, done);
   }
 
   std::vector<PutNumber> chosen;
@@ -64,6 +71,7 @@ class Choices {
 
   const Ledger& ledger_;
   const bool in_partition_;
+  std::set<PutNumber> inside_;  // reduces whose sources are being chosen
 };
 
 }  // namespace
@@ -72,7 +80,7 @@ std::optional<std::vector<PutNumber>> explain_reduced(const Ledger& ledger, cons
                                                       bool in_partition) {
   Choices choices(ledger, in_partition);
   const auto fits = [&] { return matches(reduce, choices.chosen, bytes); };
-  if (!choices.any(reduce, 0, reduce.count, 1, fits)) return std::nullopt;
+  if (!choices.any(reduce, 0, reduce.count, fits)) return std::nullopt;
   return choices.chosen;
 }
 
