@@ -188,9 +188,9 @@ void add_reduce_command(Cli& cli) {
 void add_allreduce_command(Cli& cli) {
   auto arguments = std::make_shared<ReduceArguments>();
   arguments->to_all = true;
-  CLI::App& app = cli.subcommand(
-      "allreduce", "the same as reduce, and the result is brought to every node that has one of the sources",
-      [&cli, arguments] { return run_start(cli.common, *arguments); });
+  CLI::App& app =
+      cli.subcommand("allreduce", "the same as reduce, for a result that every node with a source is going to get",
+                     [&cli, arguments] { return run_start(cli.common, *arguments); });
   add_start_options(app, *arguments);
   app.add_option_function<std::string>(
          "--method",

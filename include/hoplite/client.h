@@ -203,9 +203,10 @@ class Client {
   // on any node; what goes wrong later is the error of that get. remove(target) cancels. kInvalidArgument for what makes no
   // sense: no sources, one given twice, the target among them, a count that cannot be reached, a mean of integers.
   Result<ObjectId> reduce(std::span<const ObjectId> sources, const ReduceOptions& options = {});
-  // The same, for a result that every node with a source is going to get: it is brought to them while it grows.
+  // The same, for a result that every node with a source is going to get(): it is made where that is fastest for all of
+  // them, and reaches those who get it while it grows.
   Result<ObjectId> allreduce(std::span<const ObjectId> sources, const AllReduceOptions& options = {});
-  // One reduce for each part of the arrays, all of all sources; the targets in the order of the parts. `target`, `part` and
+  // One reduce for each part of the arrays (at most 64), all of all sources; the targets in the order of the parts. `target`, `part` and
   // `count` cannot be chosen: parts of different sources would not belong together.
   Result<std::vector<ObjectId>> reduce_scatter(std::span<const ObjectId> sources, const ReduceOptions& options = {});
   // More sources for a reduce for which fewer than its count have arrived.

@@ -35,7 +35,8 @@ struct ReduceOptions {
   // Only one part of every source, of so many: the parts are about equal, begin at multiples of 64 bytes, and give the whole
   // when they are put one behind the other. The last ones of a small array may be empty.
   std::uint32_t part = 0;
-  std::uint32_t parts = 0;  // 0: reduce() takes the whole; reduce_scatter() makes as many parts as there are sources
+  std::uint32_t parts =
+      0;  // 0: reduce() takes the whole; reduce_scatter() makes as many parts as there are sources. At most 64
 };
 
 enum class AllReduceMethod : unsigned char {

@@ -52,6 +52,7 @@ struct Limits {
 
   // --- reduce
   std::uint32_t max_sources = 10'000;     // of one reduce: 160 KiB of ids
+  std::uint32_t max_reduces = 10'000;     // coordinated by one node at a time
   Duration gather_for = Duration::ms(2);  // sources that arrive within this are planned together
   std::uint32_t max_reports = 1'000;      // of reduces that have ended, kept for those who ask
   bool always_whole = false;              // for tests: treat every operator as one that needs whole contributions

@@ -29,6 +29,7 @@ ReduceSpec to_spec(std::span<const ObjectId> sources, const ReduceOptions& optio
   spec.type = options.type;
   spec.count = static_cast<std::uint32_t>(std::min(options.count.value_or(sources.size()), kMost));
   spec.wait_if_lost = options.on_lost == OnLost::kWait;
+  spec.more_follow = options.more_sources_follow;
   spec.spread = spread;
   spec.part = options.part;
   spec.parts = std::max(options.parts, 1U);
@@ -52,9 +53,9 @@ Result<ObjectId> to_target(const Subject& subject, Result<client::Reply> reply) 
 }
 
 // The target must be known: so that an error can name it.
-Result<ObjectId> start(Connection& connection, ReduceSpec spec, bool more_follow, const Timeout& timeout) {
+Result<ObjectId> start(Connection& connection, ReduceSpec spec, const Timeout& timeout) {
   const Subject subject{"reduce", spec.target};
-  if (const auto wrong = check(spec, more_follow)) return subject.error(wrong->code, wrong->message);
+  if (const auto wrong = check(spec)) return subject.error(wrong->code, wrong->message);
   const auto deadline = Deadline::after(timeout);
   spec.timeout_ns = deadline.left_ns();
   return to_target(subject, connection.ask(subject, client::Reduce{std::move(spec)}, deadline));
@@ -132,13 +133,13 @@ struct Gathering {
 Result<ObjectId> Client::reduce(std::span<const ObjectId> sources, const ReduceOptions& options) {
   auto spec = to_spec(sources, options, Spread::kNone);
   if (spec.target.is_nil()) spec.target = new_id();
-  return start(*connection_, std::move(spec), options.more_sources_follow, options.timeout);
+  return start(*connection_, std::move(spec), options.timeout);
 }
 
 Result<ObjectId> Client::allreduce(std::span<const ObjectId> sources, const AllReduceOptions& options) {
   auto spec = to_spec(sources, options, spread_of(options.method));
   if (spec.target.is_nil()) spec.target = new_id();
-  return start(*connection_, std::move(spec), options.more_sources_follow, options.timeout);
+  return start(*connection_, std::move(spec), options.timeout);
 }
 
 Result<std::vector<ObjectId>> Client::reduce_scatter(std::span<const ObjectId> sources, const ReduceOptions& options) {
@@ -149,7 +150,7 @@ Result<std::vector<ObjectId>> Client::reduce_scatter(std::span<const ObjectId> s
     return all.error(Code::kInvalidArgument, "all sources count: each part would choose other ones");
   auto spec = to_spec(sources, options, Spread::kNone);
   if (options.parts == 0) spec.parts = static_cast<std::uint32_t>(std::max<std::size_t>(sources.size(), 1));
-  if (const auto wrong = check(spec, false)) return all.error(wrong->code, wrong->message);
+  if (const auto wrong = check(spec)) return all.error(wrong->code, wrong->message);
 
   const auto deadline = Deadline::after(options.timeout);
   spec.timeout_ns = deadline.left_ns();

@@ -93,7 +93,7 @@ class Reader {
     if (byte > 1) ok_ = false;
     value = byte == 1;
   }
-  // Enums end with kLast_ or are checked where they are used; Code is checked here.
+  // `last_enumerator` says which values there are.
   template <typename T>
     requires std::is_enum_v<T>
   void read(T& value) {

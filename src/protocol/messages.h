@@ -304,7 +304,7 @@ struct ReduceReply {
   std::string text;
   template <typename A> void fields(A& a) { a(request, target, code, text); }
 };
-struct ReduceQuery {  // answered by ReduceAnswer, or ReduceReply{kNotFound}
+struct ReduceQuery {  // answered by ReduceAnswer, or ReduceReply{kInvalidArgument}
   std::uint64_t request = 0;
   ObjectId target;
   template <typename A> void fields(A& a) { a(request, target); }

@@ -16,7 +16,7 @@ namespace hoplite {
 // How the result of a reduce reaches those who read it.
 enum class Spread : std::uint8_t {
   kNone,    // it grows on one node; readers get it as they get any object
-  kByCost,  // every node with a used source gets it, in the way that is fastest
+  kByCost,  // every node with a used source is going to get it: in the way that is fastest for all
   kWhole,   // ... reduced on one node, and broadcast from there while it grows
   kSlices,  // ... cut into slices, each reduced on another node, and broadcast from there
 };
@@ -29,12 +29,13 @@ struct ReduceSpec {
   DType type = DType::kF32;
   std::uint32_t count = 0;    // the first so many of the sources that become ready
   bool wait_if_lost = false;  // a source that is lost is waited for, as somebody may put it again
+  bool more_follow = false;   // sources are going to be added: more may be wanted than are named now
   Spread spread = Spread::kNone;
   std::uint32_t part = 0;  // only this slice of every source, of so many (protocol/bulk.h, slice_range)
   std::uint32_t parts = 1;
   std::int64_t timeout_ns = -1;  // of the whole; -1 = none
   template <typename A> void fields(A& a) {
-    a(target, sources, op, type, count, wait_if_lost, spread, part, parts, timeout_ns);
+    a(target, sources, op, type, count, wait_if_lost, more_follow, spread, part, parts, timeout_ns);
   }
 };
 

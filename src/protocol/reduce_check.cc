@@ -11,13 +11,13 @@ namespace {
 
 Error refused(const std::string& why) { return {Code::kInvalidArgument, why}; }
 
-std::optional<Error> check_count(const ReduceSpec& spec, bool more_follow) {
+std::optional<Error> check_count(const ReduceSpec& spec) {
   if (spec.count == 0) return refused("the first 0 sources were asked for; at least one has to count");
   const std::uint32_t most = Limits{}.max_sources;
   if (spec.count > most)
     return refused("the first " + std::to_string(spec.count) + " sources were asked for; the limit is " +
                    std::to_string(most));
-  if (spec.count <= spec.sources.size() || more_follow) return std::nullopt;
+  if (spec.count <= spec.sources.size() || spec.more_follow) return std::nullopt;
   return refused("the first " + std::to_string(spec.count) + " of " + std::to_string(spec.sources.size()) +
                  " sources were asked for");
 }
@@ -30,7 +30,7 @@ std::optional<Error> check_arithmetic(ReduceOp op, DType type) {
 }
 
 std::optional<Error> check_part(std::uint32_t part, std::uint32_t parts) {
-  const std::uint32_t most = Limits{}.max_sources;  // as many as reduce_scatter makes: one for each source
+  const std::uint32_t most = Limits{}.max_slices;
   if (parts > most)
     return refused("cut into " + std::to_string(parts) + " parts; the limit is " + std::to_string(most));
   if (part < parts) return std::nullopt;
@@ -55,9 +55,9 @@ std::optional<Error> check_sources(const ObjectId& target, std::span<const Objec
   return std::nullopt;
 }
 
-std::optional<Error> check(const ReduceSpec& spec, bool more_follow) {
+std::optional<Error> check(const ReduceSpec& spec) {
   if (auto wrong = check_sources(spec.target, spec.sources)) return wrong;
-  if (auto wrong = check_count(spec, more_follow)) return wrong;
+  if (auto wrong = check_count(spec)) return wrong;
   if (auto wrong = check_arithmetic(spec.op, spec.type)) return wrong;
   if (auto wrong = check_part(spec.part, spec.parts)) return wrong;
   if (spec.timeout_ns < -1) return refused("the timeout is negative");

@@ -11,9 +11,8 @@
 
 namespace hoplite {
 
-// kInvalidArgument with a sentence, or nothing if all is well. With `more_follow`, sources are going to be added later: more
-// may be wanted than are named now. A nil target is somebody else's to mint.
-std::optional<Error> check(const ReduceSpec& spec, bool more_follow);
+// kInvalidArgument with a sentence, or nothing if all is well. A nil target is somebody else's to mint.
+std::optional<Error> check(const ReduceSpec& spec);
 
 // The part of it about ids, for sources that are added later: at least one, none nil, none twice, not the target.
 std::optional<Error> check_sources(const ObjectId& target, std::span<const ObjectId> sources);

@@ -19,8 +19,9 @@ ReduceSpec spec_of(std::size_t sources) {
 }
 
 // The sentence, or "" if there is nothing wrong.
-std::string wrong_with(const ReduceSpec& spec, bool more_follow = false) {
-  const auto error = check(spec, more_follow);
+std::string wrong_with(ReduceSpec spec, bool more_follow = false) {
+  spec.more_follow = more_follow;
+  const auto error = check(spec);
   if (!error) return "";
   EXPECT_EQ(error->code, Code::kInvalidArgument);
   return error->message;

@@ -166,6 +166,7 @@ void Agent::Impl::on_timer(const Timer& timer) {
     case Kind::kReduction:
     case Kind::kReduceDeadline:
     case Kind::kReduceAsk: on_reduce_timer(timer); break;
+    case Kind::kParked: refuse_stale_pulls(); break;
     case Kind::kRefresh: refresh_next_home(); break;
     case Kind::kResync: {
       const NodeId node{timer.request};

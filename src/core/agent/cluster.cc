@@ -271,6 +271,7 @@ void Agent::Impl::resync(NodeRef peer) {
     if (ask.home == peer) send_ask(key);
   for (const auto& [key, slot] : slots_)
     if (slot.coordinator == peer) tell_coordinator(key);
+  reductions_ask_again(peer);
 }
 
 // One home after the other, so that each hears of us once in announce_every.

@@ -307,9 +307,13 @@ void Agent::Impl::on(NodeRef from, const InlineObject& m) {
   if (!wanted || copy == nullptr) {
     send(from, Withdraw{m.id, m.version});
     // A reduce can use it where it is.
-    if (wanted && !r->watchers.empty()) arrived(*r, {m.id, from, m.version, payload_bytes_, m.meta});
+    if (wanted && !r->watchers.empty()) {
+      timers_.cancel(r->notify_timer);
+      r->notify_request = 0;
+      arrived(*r, {m.id, from, m.version, payload_bytes_, m.meta});
+    }
     if (wanted && !r->gets.empty()) wait_for_room(*r, payload_bytes_);
-    return;
+    return forget_if_unused(m.id);
   }
   r->room_granted = false;
   if (payload_bytes_ > 0) emit(effect::StorePayload{copy->extent});

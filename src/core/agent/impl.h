@@ -13,6 +13,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -165,6 +166,8 @@ class Agent::Impl final : private Directory::Host {
   void reconsider_parked(const ObjectId& id);
   void refuse_parked(const ObjectId& id);
   void park(const ParkedPull& asked);
+  void refuse_stale_pulls();
+  Duration park_for() const;
   void accept_pull(Copy& copy, const ParkedPull& asked);
   void open_in_data_plane(Copy& copy);
   bool has_children(const Copy& copy) const;
@@ -173,6 +176,7 @@ class Agent::Impl final : private Directory::Host {
 
   // --- slots.cc
   bool sane(const SlotOrder& order) const;
+  const SlotSource* hold_sources(SlotRecord& slot, const SlotRecord& before);
   void take_over_inputs(std::vector<SlotFeed>& before, SlotRecord& slot);
   void cut_into_windows(SlotRecord& slot);
   void next_window(const SlotKey& key);
@@ -190,7 +194,8 @@ class Agent::Impl final : private Directory::Host {
   SlotFeed& feed_at(const std::pair<SlotKey, std::size_t>& place);
   void feed_ended(std::pair<SlotKey, std::size_t> feed, const event::PullEnded& e);
   void update_slot(const SlotKey& key, SlotState state);
-  void refuse_slot(SlotKey key, Code code, ObjectId culprit, std::string why);
+  void refuse_slot(SlotKey key, Code code, ObjectId culprit, const std::string& why);
+  std::string refusal(const std::string& why) const;
   void refuse_slots_into(CopyKey out, Code code, const std::string& why);
   void tell_coordinator(const SlotKey& key);
   void release_feed(SlotFeed& feed);
@@ -207,14 +212,16 @@ class Agent::Impl final : private Directory::Host {
   // --- reduces.cc
   struct Coordinated {
     Reduction reduction;
-    NodeRef asker;
-    std::uint64_t request = 0;
-    std::uint64_t bytes = 0;
+    std::pair<NodeId, std::uint64_t> asked;            // by whom, and its number for the request
+    Version version = 0;                               // of the target, whose
+    std::map<std::uint64_t, std::uint64_t> bytes;      // there are at each root
+    std::set<std::pair<NodeId, std::uint64_t>> added;  // requests for more sources that were granted
     bool committed = false;
     std::optional<Timers::Handle> timer;
     std::optional<Timers::Handle> deadline;
 
     ReduceReport report() const;
+    void note_progress(const SlotUpdate& update);
   };
   std::optional<Error> check_here(const ReduceSpec& spec) const;
   void ask_home(ClientKey client, std::uint64_t request, const ObjectId& target, Message message);
@@ -228,6 +235,8 @@ class Agent::Impl final : private Directory::Host {
   void went_missing(Record& record, Code code, const std::string& why);
   void cancel_reduction(const ObjectId& target, Code code, const std::string& why);
   void reductions_lose(NodeRef node);
+  void reductions_ask_again(NodeRef node);
+  void for_each_reduction(const std::function<void(Reduction&, Reduction::Output&)>& tell);
   void give_up_moved_reductions();
   void forget_reductions();
   LinkCost link_cost() const;
@@ -295,6 +304,7 @@ class Agent::Impl final : private Directory::Host {
   std::unordered_map<TransferId, PullState> pulls_;
   std::unordered_map<ServeId, ServeState> serves_;
   std::map<ObjectId, std::vector<ParkedPull>> parked_pulls_;
+  std::optional<Timers::Handle> parked_timer_;
   std::map<RequestKey, WaitState> waits_;
   std::map<std::uint64_t, DeleteState> deletes_;
   std::deque<RoomRequest> room_queue_;
@@ -322,8 +332,7 @@ class Agent::Impl final : private Directory::Host {
   struct Ended {
     ReduceReport report;
     Version version = 0;
-    NodeRef asker;
-    std::uint64_t request = 0;
+    std::pair<NodeId, std::uint64_t> asked;
   };
   std::map<ObjectId, Ended> ended_;  // what became of reduces, for those who ask
   std::deque<ObjectId> ended_order_;

@@ -167,7 +167,7 @@ void Agent::Impl::on(const event::PullAsked& e) {
   const bool known = membership_.address_of(e.peer.id) != nullptr;
   if (known && !membership_.is_alive(e.peer))
     return emit(effect::RefusePull{e.channel, e.pull.transfer, Code::kUnavailable});
-  consider_pull({e.peer, e.channel, e.pull});
+  consider_pull({e.peer, e.channel, e.pull, now_});
 }
 
 void Agent::Impl::consider_pull(const ParkedPull& asked) {
@@ -219,6 +219,27 @@ void Agent::Impl::park(const ParkedPull& asked) {
     return emit(effect::RefusePull{asked.channel, asked.pull.transfer, Code::kUnavailable});
   COVERAGE_MARK(pull_parked);
   parked.push_back(asked);
+  if (!parked_timer_) timers_.set(parked_timer_, now_ + park_for(), {Timer::Kind::kParked, {}, 0, 0});
+}
+
+// Longer than a child waits that has others to ask.
+Duration Agent::Impl::park_for() const { return limits_.stall_after * 8; }
+
+// Nobody tells us when a child gives up what it has asked for. One that still waits asks again, here or elsewhere.
+void Agent::Impl::refuse_stale_pulls() {
+  parked_timer_.reset();
+  Time oldest = Time::never();
+  for (auto& [id, parked] : parked_pulls_) {
+    std::erase_if(parked, [&](const ParkedPull& asked) {
+      if (asked.since + park_for() > now_) return false;
+      COVERAGE_MARK(parked_pull_refused);
+      emit(effect::RefusePull{asked.channel, asked.pull.transfer, Code::kUnavailable});
+      return true;
+    });
+    for (const ParkedPull& asked : parked) oldest = std::min(oldest, asked.since);
+  }
+  std::erase_if(parked_pulls_, [](const auto& item) { return item.second.empty(); });
+  if (oldest != Time::never()) timers_.set(parked_timer_, oldest + park_for(), {Timer::Kind::kParked, {}, 0, 0});
 }
 
 void Agent::Impl::accept_pull(Copy& copy, const ParkedPull& asked) {

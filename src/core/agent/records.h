@@ -131,8 +131,9 @@ struct PullState {
 using SlotKey = std::pair<ObjectId, std::uint64_t>;  // target, the coordinator's number
 struct SlotFeed {                                    // an input, as far as it has been pulled
   SlotInput from;
-  CopyKey copy = 0;    // this slot holds it
-  bool local = false;  // it is another slot's of this node: nothing to pull
+  CopyKey copy = 0;         // this slot holds it
+  bool local = false;       // it is another slot's of this node: nothing to pull
+  std::uint32_t slice = 0;  // which one of it `copy` is for
   TransferId transfer = 0;
   std::uint64_t watermark = 0;
   bool done = false;
@@ -150,6 +151,7 @@ struct SlotRecord {
   std::uint32_t windows = 1;              // parts that are combined one after the other; order.slice is the present one
   std::optional<Timers::Handle> refresh;  // tell the coordinator how things are
   std::optional<Timers::Handle> room_deadline;  // then there is none
+  Time waits_since = Time::never();             // the next part, for room
 };
 
 // A client's request about a reduce, on its way to the target's home.
@@ -170,6 +172,7 @@ struct ParkedPull {
   NodeRef peer;
   ChannelId channel = 0;
   PullRequest pull;
+  Time since;
 };
 
 }  // namespace hoplite

@@ -11,7 +11,7 @@ namespace hoplite {
 
 // What makes no sense, or is more than this node's limits allow.
 std::optional<Error> Agent::Impl::check_here(const ReduceSpec& spec) const {
-  if (spec.sources.size() <= limits_.max_sources && spec.parts <= limits_.max_slices) return check(spec, true);
+  if (spec.sources.size() <= limits_.max_sources && spec.parts <= limits_.max_slices) return check(spec);
   return Error{Code::kInvalidArgument, "a reduce may have " + std::to_string(limits_.max_sources) + " sources and " +
                                            std::to_string(limits_.max_slices) + " parts"};
 }
@@ -21,6 +21,7 @@ std::optional<Error> Agent::Impl::check_here(const ReduceSpec& spec) const {
 void Agent::Impl::on_client(ClientKey client, std::uint64_t request, client::Reduce& m) {
   m.spec.target = id_or_fresh(m.spec.target);
   if (const auto wrong = check_here(m.spec)) return fail(client, request, wrong->code, wrong->message);
+  if (too_many_objects(client, request, m.spec.sources.size())) return;
   const ObjectId target = m.spec.target;
   ask_home(client, request, target, ReduceRequest{0, std::move(m.spec)});
 }
@@ -84,8 +85,17 @@ void Agent::Impl::on(NodeRef from, const ReduceAnswer& m) {
 
 ReduceReport Agent::Impl::Coordinated::report() const {
   ReduceReport all = reduction.report();
-  all.bytes = all.phase == ReducePhase::kDone ? all.size : bytes;
+  if (all.phase == ReducePhase::kDone) all.bytes = all.size;
+  else if (version == reduction.target_version())
+    for (const auto& [slot, there] : bytes) all.bytes += there;
   return all;
+}
+
+// Only roots make the target's version.
+void Agent::Impl::Coordinated::note_progress(const SlotUpdate& update) {
+  if (update.version != reduction.target_version()) return;
+  if (std::exchange(version, update.version) != update.version) bytes.clear();
+  bytes[update.slot] = update.bytes;
 }
 
 LinkCost Agent::Impl::link_cost() const { return {limits_.hop_latency.seconds(), static_cast<double>(rate_estimate_)}; }
@@ -96,21 +106,24 @@ void Agent::Impl::on(NodeRef from, const ReduceRequest& m) {
   const auto answer = [&](Code code, std::string text) {
     send(from, ReduceReply{m.request, target, code, std::move(text)});
   };
-  if (check_here(m.spec)) return answer(Code::kInvalidArgument, "");
-  const auto same = reductions_.find(target);
-  if (same != reductions_.end() && same->second.asker == from && same->second.request == m.request)
-    return answer(Code::kOk, "");  // asked again
-  const auto ended = ended_.find(target);
-  if (ended != ended_.end() && ended->second.asker == from && ended->second.request == m.request)
+  if (const auto wrong = check_here(m.spec)) return answer(wrong->code, wrong->message);
+  // Asked again, maybe by one that was given up meanwhile: the number tells.
+  const std::pair asked{from.id, m.request};
+  if (const auto same = reductions_.find(target); same != reductions_.end() && same->second.asked == asked)
+    return answer(Code::kOk, "");
+  if (const auto ended = ended_.find(target); ended != ended_.end() && ended->second.asked == asked)
     return answer(Code::kOk, "");  // and it was quick
+  if (records_.size() + m.spec.sources.size() > limits_.max_objects || reductions_.size() >= limits_.max_reduces)
+    return answer(Code::kStoreFull, std::to_string(reductions_.size()) + " reduces are under way there, and " +
+                                        std::to_string(records_.size()) + " objects known");
   Directory::Output homes;
   const Code code = directory_.reserve(now_, target, homes);
   flush(homes);
   if (code != Code::kOk) return answer(code, "");
-  ended_.erase(target);
+  if (ended_.erase(target) > 0) std::erase(ended_order_, target);
   Reduction::Options options{self(), m.spec, link_cost(), limits_, random_.next()};
   Coordinated& state =
-      reductions_.emplace(target, Coordinated{Reduction(std::move(options)), from, m.request, 0, false, {}, {}})
+      reductions_.emplace(target, Coordinated{Reduction(std::move(options)), asked, 0, {}, {}, false, {}, {}})
           .first->second;
   timers_.set(state.deadline, deadline_of(m.spec.timeout_ns), {Timer::Kind::kReduceDeadline, target, 0, 0});
   answer(Code::kOk, "");
@@ -124,8 +137,14 @@ void Agent::Impl::on(NodeRef from, const AddSources& m) {
   const auto it = reductions_.find(m.target);
   if (it == reductions_.end())
     return send(from, ReduceReply{m.request, m.target, Code::kInvalidArgument, "no reduce into it is under way"});
+  Coordinated& state = it->second;
   Reduction::Output out;
-  const auto wrong = it->second.reduction.add_sources(m.sources, out);
+  std::optional<Error> wrong;
+  if (!state.added.contains({from.id, m.request})) {  // it may be asked again
+    wrong = check_sources(m.target, m.sources);
+    if (!wrong) wrong = state.reduction.add_sources(m.sources, out);
+    if (!wrong) state.added.insert({from.id, m.request});
+  }
   send(from, ReduceReply{m.request, m.target, wrong ? wrong->code : Code::kOk, wrong ? wrong->message : ""});
   carry_on(m.target, out);
 }
@@ -148,7 +167,7 @@ void Agent::Impl::on(NodeRef from, const SlotUpdate& m) {
     if (m.state != SlotState::kEnded) send(from, SlotEnd{m.target, m.slot, m.version, committed});
     return;
   }
-  if (it->second.reduction.target_version() == m.version) it->second.bytes = m.bytes;
+  it->second.note_progress(m);
   Reduction::Output out;
   it->second.reduction.on_update(from, m, out);
   carry_on(m.target, out);
@@ -195,7 +214,7 @@ void Agent::Impl::finish(const ObjectId& target) {
   flush(homes);
   unwatch_all(report);
   if (!ended_.contains(target)) ended_order_.push_back(target);
-  ended_[target] = {std::move(report), state.reduction.target_version(), state.asker, state.request};
+  ended_[target] = {std::move(report), state.reduction.target_version(), state.asked};
   while (ended_order_.size() > limits_.max_reports) {
     ended_.erase(ended_order_.front());
     ended_order_.pop_front();
@@ -211,13 +230,21 @@ void Agent::Impl::cancel_reduction(const ObjectId& target, Code code, const std:
 }
 
 void Agent::Impl::reductions_lose(NodeRef node) {
+  for_each_reduction([&](Reduction& reduction, Reduction::Output& out) { reduction.on_dead(node, out); });
+}
+
+void Agent::Impl::reductions_ask_again(NodeRef node) {
+  for_each_reduction([&](Reduction& reduction, Reduction::Output&) { reduction.ask_again(node); });
+}
+
+void Agent::Impl::for_each_reduction(const std::function<void(Reduction&, Reduction::Output&)>& tell) {
   std::vector<ObjectId> targets;
   for (const auto& [target, state] : reductions_) targets.push_back(target);
   for (const ObjectId& target : targets) {
     const auto it = reductions_.find(target);
     if (it == reductions_.end()) continue;
     Reduction::Output out;
-    it->second.reduction.on_dead(node, out);
+    tell(it->second.reduction, out);
     carry_on(target, out);
   }
 }
@@ -227,7 +254,7 @@ void Agent::Impl::reductions_lose(NodeRef node) {
 void Agent::Impl::give_up_moved_reductions() {
   std::vector<ObjectId> moved;
   for (const auto& [target, state] : reductions_)
-    if (home(target) != self()) moved.push_back(target);
+    if (home(target) != self() && state.reduction.phase() != ReducePhase::kDone) moved.push_back(target);
   for (const ObjectId& target : moved) {
     COVERAGE_MARK(home_of_a_reduce_moved);
     const Version version = reductions_.at(target).reduction.target_version();

@@ -46,12 +46,17 @@ void Agent::Impl::on(NodeRef from, const SlotOrder& m) {
   const auto existing = slots_.find(key);
   if (existing != slots_.end() && existing->second.coordinator == from && existing->second.order.version == m.version)
     return tell_coordinator(key);
-  if (!sane(m)) return;
-  std::vector<SlotFeed> before;
+  const auto refuse = [&](Code code, const std::string& why) {
+    send(from, SlotUpdate{m.target, m.slot, m.version, SlotState::kRefused, code, {}, refusal(why), 0});
+  };
+  if (!sane(m)) return refuse(Code::kInvalidArgument, "the order makes no sense here; are the limits different?");
+  if (existing == slots_.end() && slots_.size() >= limits_.max_objects)
+    return refuse(Code::kStoreFull, "it has too many places in reduces");
+  SlotRecord before;
   if (existing != slots_.end()) {
-    // What has arrived of inputs that stay the same is kept, and goes on arriving.
-    before = existing->second.feeds;
-    for (SlotFeed& feed : before) {
+    before = existing->second;
+    for (const CopyKey own : before.own) ++table_.find(own)->holds;
+    for (SlotFeed& feed : before.feeds) {
       feed.retry.reset();
       if (feed.copy != 0) ++table_.find(feed.copy)->holds;
     }
@@ -61,25 +66,36 @@ void Agent::Impl::on(NodeRef from, const SlotOrder& m) {
   slot.coordinator = from;
   slot.order = m;
   cut_into_windows(slot);
-  for (const SlotSource& source : m.own) {
-    Record* r = find(source.id);
-    Copy* copy = r == nullptr ? nullptr : current_copy(*r);
-    if (copy == nullptr || copy->version != source.version || copy->state != CopyState::kComplete ||
-        copy->extent.size != m.source_size) {
-      for (SlotFeed& feed : before) release_feed(feed);
-      return refuse_slot(key, Code::kUnavailable, source.id, "it is not here");
-    }
-    ++copy->holds;
-    slot.own.push_back(copy->key);
-    open_in_data_plane(*copy);
-  }
-  take_over_inputs(before, slot);
+  const SlotSource* missing = hold_sources(slot, before);
+  if (missing == nullptr) take_over_inputs(before.feeds, slot);
+  for (const CopyKey own : before.own) release_hold(own);
+  for (SlotFeed& feed : before.feeds) release_feed(feed);
+  if (missing != nullptr) return refuse_slot(key, Code::kUnavailable, missing->id, "it is not here");
   if (m.role == SlotRole::kPin) {
     for (std::size_t i = 0; i < m.own.size(); ++i) export_copy(m.own[i].id, m.own[i].version, slot.own[i]);
     return update_slot(key, SlotState::kDone);
   }
   start_slot(key);
   if (slots_.contains(key)) tell_coordinator(key);
+}
+
+// Its own sources stay until it ends, also when they are deleted meanwhile and the order is given anew. What is missing, or
+// nullptr.
+const SlotSource* Agent::Impl::hold_sources(SlotRecord& slot, const SlotRecord& before) {
+  for (const SlotSource& source : slot.order.own) {
+    const auto held = std::ranges::find(before.order.own, source);
+    const Record* r = find(source.id);
+    Copy* copy = r == nullptr ? nullptr : current_copy(*r);
+    if (held != before.order.own.end())
+      copy = table_.find(before.own[static_cast<std::size_t>(held - before.order.own.begin())]);
+    if (copy == nullptr || copy->version != source.version || copy->state != CopyState::kComplete ||
+        copy->extent.size != slot.order.source_size)
+      return &source;
+    ++copy->holds;
+    slot.own.push_back(copy->key);
+    open_in_data_plane(*copy);
+  }
+  return nullptr;
 }
 
 // An operator that needs whole contributions has all of them come here. They are pulled and combined part by part, so that
@@ -120,12 +136,12 @@ bool Agent::Impl::take_local_inputs(const SlotKey& key) {
   return true;
 }
 
-// The new order's inputs, with what the old one had of them.
+// The new order's inputs, with what the old one had of them: it is kept, and goes on arriving.
 void Agent::Impl::take_over_inputs(std::vector<SlotFeed>& before, SlotRecord& slot) {
   for (const SlotInput& input : slot.order.inputs) {
     SlotFeed& feed = slot.feeds.emplace_back();
     const auto old = std::ranges::find(before, input, &SlotFeed::from);
-    if (old != before.end() && old->copy != 0) {
+    if (old != before.end() && old->copy != 0 && (old->local || old->slice == slot.order.slice)) {
       COVERAGE_MARK(slot_kept_an_input);
       std::swap(feed, *old);
     }
@@ -134,7 +150,6 @@ void Agent::Impl::take_over_inputs(std::vector<SlotFeed>& before, SlotRecord& sl
       feeds_[feed.copy] = {{slot.order.target, slot.order.slot}, slot.feeds.size() - 1};
     timers_.cancel(feed.retry);
   }
-  for (SlotFeed& feed : before) release_feed(feed);
 }
 
 std::uint64_t Agent::Impl::slot_bytes(const SlotOrder& order) const {
@@ -215,6 +230,7 @@ bool Agent::Impl::reserve_feeds(SlotRecord& slot) {
     Copy& copy = *table_.find(*next++);
     ++copy.holds;
     feed.copy = copy.key;
+    feed.slice = o.slice;
     feed.watermark = range.begin;
     copy.open = true;
     emit(effect::OpenCopy{copy.key, copy.extent, o.slices, false, o.source_size, only_slice(o)});
@@ -314,9 +330,13 @@ void Agent::Impl::next_window(const SlotKey& key) {
 void Agent::Impl::continue_slot(const SlotKey& key) {
   SlotRecord& slot = slots_.at(key);
   if (!reserve_feeds(slot)) {
+    if (slot.waits_since == Time::never()) slot.waits_since = now_;
+    if (slot.waits_since + limits_.request_retry <= now_)
+      return refuse_slot(key, Code::kStoreFull, {}, room_numbers(slot_bytes(slot.order)));
     const Time soon = now_ + limits_.retry_backoff;
     return timers_.set(slot.room_deadline, soon, {Timer::Kind::kSlotRoom, key.first, 0, key.second});
   }
+  slot.waits_since = Time::never();
   run_slot(key);
 }
 
@@ -333,20 +353,26 @@ void Agent::Impl::tell_coordinator(const SlotKey& key) {
   timers_.set(slot.refresh, now_ + (root ? limits_.want_refresh / 10 : limits_.want_refresh),
               {Timer::Kind::kSlot, key.first, 0, key.second});
   SlotUpdate update{key.first, key.second, slot.order.version, slot.state, Code::kOk, {}, {}, 0};
-  if (slot.out != 0) update.bytes = progress_.watermark(slot.out, out_slice(slot.order));
+  if (slot.out != 0) {
+    const std::uint32_t slice = out_slice(slot.order);
+    // Of the slices that come into being here: one, or all of them in turn.
+    const SliceRange range = slice_range(slot.order.target_size, slot.order.target_slices, slice);
+    update.bytes = progress_.watermark(slot.out, slice) - (root && slot.windows == 1 ? range.begin : 0);
+  }
   send(slot.coordinator, std::move(update));
 }
 
 // By value, here and below: what is dropped may be where they came from.
-void Agent::Impl::refuse_slot(SlotKey key, Code code, ObjectId culprit, std::string why) {
+void Agent::Impl::refuse_slot(SlotKey key, Code code, ObjectId culprit, const std::string& why) {
   const auto it = slots_.find(key);
   if (it == slots_.end()) return;
   const NodeRef coordinator = it->second.coordinator;
   const Version version = it->second.order.version;
   drop_slot(key);
-  send(coordinator, SlotUpdate{key.first, key.second, version, SlotState::kRefused, code, culprit,
-                               "node " + self().id.to_string() + ": " + std::move(why), 0});
+  send(coordinator, SlotUpdate{key.first, key.second, version, SlotState::kRefused, code, culprit, refusal(why), 0});
 }
+
+std::string Agent::Impl::refusal(const std::string& why) const { return "node " + self().id.to_string() + ": " + why; }
 
 // The target may not be: it was deleted, or another version of it exists.
 void Agent::Impl::refuse_slots_into(CopyKey out, Code code, const std::string& why) {
@@ -418,7 +444,7 @@ void Agent::Impl::drop_slot(SlotKey key) {
   timers_.cancel(slot.refresh);
   timers_.cancel(slot.room_deadline);
   std::erase_if(room_queue_, [&](const RoomRequest& r) { return r.slot == key.second && r.id == key.first; });
-  if (slot.order.role == SlotRole::kPin)
+  if (slot.order.role == SlotRole::kPin && slot.state == SlotState::kDone)
     for (const SlotSource& source : slot.order.own) unexport(source.id, source.version);
   if (slot.order.role == SlotRole::kInner && slot.out != 0) unexport(key.first, slot.order.version);
   std::vector<CopyKey> held = slot.own;
@@ -460,8 +486,10 @@ void Agent::Impl::drop_slots_of(NodeRef coordinator) {
   for (const auto& [key, slot] : slots_)
     if (slot.coordinator == coordinator) keys.push_back(key);
   for (const SlotKey& key : keys) {
+    const auto it = slots_.find(key);
+    if (it == slots_.end()) continue;  // it was refused when another one made room
     COVERAGE_MARK(coordinator_of_a_slot_died);
-    const Version version = slots_.at(key).order.version;
+    const Version version = it->second.order.version;
     drop_slot(key);
     remember(key.first, version, "node " + coordinator.id.to_string() + ", which coordinated its reduce, died");
   }

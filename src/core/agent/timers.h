@@ -26,6 +26,7 @@ struct Timer {
     kReduction,        // target: something is due
     kReduceDeadline,   // target
     kReduceAsk,        // key: send the request to the home again
+    kParked,           // refuse pulls that have waited for too long
     kRefresh,          // tell the next home everything, as a matter of routine
   };
   Kind kind = Kind::kRoom;

@@ -220,7 +220,9 @@ Code Directory::reserve(Time now, const ObjectId& id, Output& out) {
   }
   if (tombstones_.contains(id)) return Code::kDeleted;
   Entry& entry = entries_[id];
-  if (entry.reserved || (entry.version != 0 && !entry.lost)) return Code::kExists;
+  if (entry.reserved) return Code::kExists;
+  resolve(now, id, entry, out);  // what is only hearsay is lost, and may be made anew
+  if (entry.version != 0 && !entry.lost) return has_source(entry) ? Code::kExists : Code::kUnavailable;
   forget_version(entry);
   entry.reserved = true;
   return Code::kOk;

@@ -1,5 +1,6 @@
 // The part of a reduction that mends: deaths, sources that are gone, nodes without room.
 #include <algorithm>
+#include <utility>
 
 #include "base/coverage.h"
 #include "core/reduce/reduction.h"
@@ -16,8 +17,12 @@ void Reduction::on_update(NodeRef from, const SlotUpdate& update, Output& out) {
   }
   if (!ours && update.state != SlotState::kEnded)  // we do not need it any more
     out.sends.push_back({from, SlotEnd{spec_.target, update.slot, update.version, false}});
-  // Of an older version: the order for the new one is on its way.
-  if (!ours || it->second.version != update.version) return;
+  if (!ours) return;
+  if (it->second.version != update.version) {
+    // The order for the new one is on its way; or an older one has overtaken it.
+    if (std::exchange(it->second.answered, false)) order(update.slot, out);
+    return;
+  }
   it->second.answered = true;
   if (update.state == SlotState::kRefused) return refused(update.slot, update, out);
   if (update.state == SlotState::kEnded) {  // it was given up there, for a reason that we have not heard of
@@ -31,7 +36,9 @@ void Reduction::on_update(NodeRef from, const SlotUpdate& update, Output& out) {
 void Reduction::refused(SlotNumber number, const SlotUpdate& update, Output& out) {
   const std::uint32_t group = slots_.at(number).group;
   ++attempts_;
-  if (update.code == Code::kDeleted || update.code == Code::kExists) return fail(update.code, update.text, out);
+  const bool final =
+      update.code == Code::kDeleted || update.code == Code::kExists || update.code == Code::kInvalidArgument;
+  if (final) return fail(update.code, update.text, out);
   if (update.code == Code::kStoreFull) {
     COVERAGE_MARK(slot_without_room_became_leaf);
     make_leaf(group);
@@ -84,6 +91,11 @@ void Reduction::on_dead(NodeRef node, Output& out) {
   for (const std::uint32_t group : dead) remove_group(group, out);
   settle(out);
   std::erase_if(out.sends, [&](const Outgoing& send) { return send.to == node; });
+}
+
+void Reduction::ask_again(NodeRef node) {
+  for (auto& [number, slot] : slots_)
+    if (groups_.at(slot.group).node == node) slot.answered = false;  // then tick() repeats its order
 }
 
 // It may have another copy somewhere: look again.

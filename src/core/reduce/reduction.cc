@@ -34,11 +34,12 @@ void Reduction::start(Output& out) { out.watch = source_order_; }
 std::optional<Error> Reduction::add_sources(const std::vector<ObjectId>& ids, Output& out) {
   if (!running()) return Error{Code::kInvalidArgument, "the reduce has ended"};
   if (complete()) return Error{Code::kInvalidArgument, "all " + plural(spec_.count, "source") + " have arrived"};
-  for (const ObjectId& id : ids) {
-    if (id == spec_.target) return Error{Code::kInvalidArgument, "the target cannot be one of its own sources"};
-    if (sources_.contains(id) || std::ranges::count(ids, id) > 1)
+  if (source_order_.size() + ids.size() > limits_.max_sources)
+    return Error{Code::kInvalidArgument, "it would have " + std::to_string(source_order_.size() + ids.size()) +
+                                             " sources; the limit is " + std::to_string(limits_.max_sources)};
+  for (const ObjectId& id : ids)
+    if (sources_.contains(id))
       return Error{Code::kInvalidArgument, "object " + id.to_string() + " is a source already"};
-  }
   for (const ObjectId& id : ids) {
     sources_[id];
     source_order_.push_back(id);
@@ -109,7 +110,7 @@ void Reduction::on_missing(const ObjectId& id, Code code, const std::string& why
 }
 
 void Reduction::check_possible(Output& out) {
-  if (!running() || source_order_.size() < spec_.count) return;
+  if (!running() || spec_.more_follow) return;
   std::vector<ObjectId> gone;
   for (const ObjectId& id : source_order_) {
     const SourceState state = sources_.at(id).state;
@@ -201,7 +202,8 @@ void Reduction::choose_shape(std::size_t groups) {
   if (!whole_) shape_ = tree_children(nodes, width);
   slices_ = 1;
   const std::uint32_t most = std::min(nodes, limits_.max_slices);
-  const bool can_slice = complete() && !whole_ && most > 1 && source_size_ >= std::uint64_t{64} * most;
+  const bool can_slice =
+      complete() && !whole_ && spec_.parts == 1 && most > 1 && source_size_ >= std::uint64_t{64} * most;
   const bool worth_it =
       allreduce_slices_seconds(nodes, most, bytes, link_) < allreduce_whole_seconds(nodes, bytes, link_);
   if (can_slice && (spec_.spread == Spread::kSlices || (spec_.spread == Spread::kByCost && worth_it))) {

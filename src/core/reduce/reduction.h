@@ -54,13 +54,15 @@ class Reduction {
   explicit Reduction(Options options);
 
   void start(Output& out);
-  // Why not, or nothing.
+  // Why not, or nothing. The ids have been checked by themselves (protocol/reduce_check.h).
   std::optional<Error> add_sources(const std::vector<ObjectId>& ids, Output& out);
   void on_arrival(Time now, const Arrival& arrival, Output& out);
   // It is lost or deleted, as far as its home knows, or will never be: then `why` says more.
   void on_missing(const ObjectId& id, Code code, const std::string& why, Output& out);
   void on_update(NodeRef from, const SlotUpdate& update, Output& out);
   void on_dead(NodeRef node, Output& out);
+  // Messages from it may have been lost: how is what it was ordered?
+  void ask_again(NodeRef node);
   void tick(Time now, Output& out);
   Time next_wakeup() const;
   // Ends it, if it has not ended.

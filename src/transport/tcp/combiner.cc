@@ -1,12 +1,15 @@
 #include "transport/tcp/combiner.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 
 namespace hoplite::tcp {
 namespace {
 
-// Of output, then others have their turn: a fraction of a millisecond, as one event of a connection takes.
-constexpr std::uint64_t kTurnBytes = kMiB;
+// Read, then others have their turn: a fraction of a millisecond, as one event of a connection takes.
+constexpr std::uint64_t kTurnBytes = 4 * kMiB;
+constexpr std::uint64_t kLeastBytes = 4 * kKiB;  // of output
 
 }  // namespace
 
@@ -56,7 +59,7 @@ void Combiner::run() {
 void Combiner::take_turn(Running& running) {
   Combination& combination = running.combination;
   const Combination::Work& work = combination.work();
-  const bool moved = combination.step(kTurnBytes);
+  const bool moved = combination.step(std::max(kLeastBytes, kTurnBytes / work.inputs.size()));
   const bool complete = combination.complete();
   if (complete && work.final) work.out->set_final(work.slice);
   if (moved || complete) host_.copy_advanced(*work.out);
