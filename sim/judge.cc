@@ -228,9 +228,9 @@ void Judge::request_failed(RequestNumber number) {
     world_.violate("true-reason", describe(number) + " failed with '" + std::string(code_name(request.code)) + ": " +
                                       request.message + "', but " + why);
   };
-  const bool reads = request.kind == Ask::kGet || request.kind == Ask::kWait;
+  const bool reads = request.kind == Ask::kGet || request.kind == Ask::kWait || request.kind == Ask::kReport;
   if (request.kind == Ask::kReport && request.code == Code::kInvalidArgument) return;  // nobody knows of such a reduce
-  if (request.kind == Ask::kGet)
+  if (request.kind == Ask::kGet || request.kind == Ask::kReport)
     for (const PutNumber put : record.puts)
       if (ledger_.puts[put].reduce && reduce_may_fail(put, request.code)) return;
   switch (request.code) {

@@ -1,6 +1,7 @@
 #include "cli.h"
 
 #include <cstdio>
+#include <set>
 
 #include "base/bytes.h"
 
@@ -41,7 +42,7 @@ int fail(const Error& error, const std::vector<std::string>& typed) {
                         error.code == Code::kExists || error.code == Code::kStoreFull ||
                         error.code == Code::kTypeMismatch;
   std::string message = say_kind ? error.to_string() : error.message;
-  for (const std::string& name : typed) {
+  for (const std::string& name : std::set(typed.begin(), typed.end())) {
     const std::string id = ObjectId::from_text(name).to_string();
     const std::size_t at = id == name ? std::string::npos : message.find(id);
     if (at != std::string::npos) message.insert(at, name + " = ");

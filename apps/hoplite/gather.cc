@@ -1,7 +1,11 @@
 // hoplite gather.
+#include <condition_variable>
 #include <cstdio>
+#include <deque>
 #include <filesystem>
 #include <memory>
+#include <mutex>
+#include <optional>
 
 #include "base/bytes.h"
 #include "cli.h"
@@ -11,6 +15,8 @@
 
 namespace hoplite {
 namespace {
+
+constexpr auto kRedraw = std::chrono::milliseconds(200);
 
 struct GatherArguments {
   std::vector<std::string> ids;
@@ -39,29 +45,78 @@ Result<void> make_folder(const std::string& folder) {
   return Error{Code::kInvalidArgument, "cannot make the folder " + folder + ": " + error.message()};
 }
 
+// What has arrived, from the client's thread to ours.
+class Arrivals {
+ public:
+  void add(std::size_t index, Result<View> view) {
+    const std::lock_guard lock(mutex_);
+    arrived_.emplace_back(index, std::move(view));
+    changed_.notify_one();
+  }
+  // The next one; nothing if none comes for a while.
+  std::optional<std::pair<std::size_t, Result<View>>> next() {
+    std::unique_lock lock(mutex_);
+    if (!changed_.wait_for(lock, kRedraw, [&] { return !arrived_.empty(); })) return std::nullopt;
+    auto first = std::move(arrived_.front());
+    arrived_.pop_front();
+    return first;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::pair<std::size_t, Result<View>>> arrived_;
+};
+
+struct Gathered {
+  std::uint64_t size = 0;
+  std::string file;  // "" if it was not to be written
+};
+
+// Each is written and let go as it comes, so that all of them need not fit into the store at once.
+Result<std::vector<Gathered>> gather(Client& client, const GatherArguments& arguments,
+                                     const std::vector<ObjectId>& ids) {
+  const Interrupts interrupts;  // so that no half of a file stays behind
+  ProgressLine progress("gather");
+  const auto arrivals = std::make_shared<Arrivals>();
+  const GetOptions options{arguments.timeout, arguments.wait_if_lost ? OnLost::kWait : OnLost::kFail};
+  for (std::size_t i = 0; i < ids.size(); ++i)
+    client.get_async(ids[i], options, [arrivals, i](Result<View> view) { arrivals->add(i, std::move(view)); });
+  std::vector<Gathered> all(ids.size());
+  std::uint64_t bytes = 0;
+  for (std::size_t done = 0; done < ids.size();) {
+    if (interrupts.asked()) return Error{Code::kCancelled, "interrupted"};
+    progress.update(bytes, 0, std::to_string(done) + " of " + std::to_string(ids.size()) + " objects");
+    const auto arrived = arrivals->next();
+    if (!arrived) continue;
+    const auto& [index, view] = *arrived;
+    if (!view) return view.error();
+    all[index].size = view->size();
+    bytes += view->size();
+    ++done;
+    if (arguments.folder.empty()) continue;
+    all[index].file = arguments.folder + "/" + file_name(arguments.ids[index]);
+    if (auto written = write_file(all[index].file, *view); !written) return written.error();
+  }
+  return all;
+}
+
 int run_gather(const Common& common, const GatherArguments& arguments) {
   auto client = connect(common);
   if (!client) return fail(client.error());
   if (!arguments.folder.empty())
     if (auto made = make_folder(arguments.folder); !made) return fail(made.error());
   const std::vector<ObjectId> ids = ids_from(arguments.ids);
-  const auto views = client->gather(ids, {arguments.timeout, arguments.wait_if_lost ? OnLost::kWait : OnLost::kFail});
-  if (!views) return fail(views.error(), arguments.ids);
-
-  const Interrupts interrupts;  // so that no half of a file stays behind
+  const auto all = gather(*client, arguments, ids);
+  if (!all) return fail(all.error(), arguments.ids);
   JsonList list;
   for (std::size_t i = 0; i < ids.size(); ++i) {
-    if (interrupts.asked()) return fail("interrupted");
-    const View& view = (*views)[i];
+    const Gathered& one = (*all)[i];
     JsonObject object;
-    object.add("id", ids[i].to_string()).add("size", view.size());
-    if (!arguments.folder.empty()) {
-      const std::string path = arguments.folder + "/" + file_name(arguments.ids[i]);
-      if (auto written = write_file(path, view); !written) return fail(written.error());
-      object.add("file", path);
-    }
+    object.add("id", ids[i].to_string()).add("size", one.size);
+    if (!one.file.empty()) object.add("file", one.file);
     list.raw(object.text());
-    if (!common.json) std::printf("%s  %s\n", arguments.ids[i].c_str(), format_size(view.size()).c_str());
+    if (!common.json) std::printf("%s  %s\n", arguments.ids[i].c_str(), format_size(one.size).c_str());
   }
   if (common.json) std::printf("%s\n", JsonObject().raw("objects", list.text()).text().c_str());
   return kExitOk;

@@ -71,7 +71,7 @@ int run_get(const Common& common, const GetArguments& arguments) {
   if (!client) return fail(client.error());
   const ObjectId id = ObjectId::from_text(arguments.id);
   const GetOptions options{arguments.timeout, arguments.wait_if_lost ? OnLost::kWait : OnLost::kFail};
-  if (arguments.output.empty()) {
+  if (arguments.output.empty() || arguments.output == "-") {
     const auto size = get_to_stdout(*client, id, options);
     return size ? kExitOk : fail(size.error(), arguments.id);
   }
@@ -90,7 +90,7 @@ void add_get(Cli& cli) {
   CLI::App& app = cli.subcommand("get", "wait for an object, and write its bytes to a file or to standard output",
                                  [&cli, arguments] { return run_get(cli.common, *arguments); });
   app.add_option("id", arguments->id, "a name or an id")->required()->type_name("ID")->check(names_an_object());
-  app.add_option("-o,--output", arguments->output, "write to this file [standard output]")->type_name("FILE");
+  app.add_option("-o,--output", arguments->output, "write to this file [-: standard output]")->type_name("FILE");
   app.add_flag("--wait-if-lost", arguments->wait_if_lost,
                "go on waiting when every copy was lost: somebody may put it again");
   add_timeout(app, arguments->timeout, "how long to wait, as 5s [no limit]");

@@ -53,8 +53,8 @@ Result<ReduceStatus> wait_for_result(Client& client, ObjectId target) {
     if (status->phase == ReduceStatus::Phase::kFailed) return *status->error;
     if (status->phase == ReduceStatus::Phase::kDone) return status;
     if (interrupts.asked())
-      return Error{Code::kCancelled, "interrupted; the reduce goes on: `hoplite reduce --status " + target.to_string() +
-                                         "` shows it, `hoplite rm` ends it"};
+      return Error{Code::kCancelled,
+                   "interrupted; the reduce goes on: `hoplite reduce --status` shows it, `hoplite rm` ends it"};
     progress.update(status->bytes, status->size, awaited_text(*status));
     if (const auto ready = client.wait(std::array{target}, 1, kRedraw); !ready) return ready.error();
   }
@@ -124,7 +124,13 @@ void add_start_options(CLI::App& app, ReduceArguments& arguments) {
   add_dtype(app, options.type, "of every source: " + dtype_names() + " [f32]");
   app.add_option("--first", options.count, "how many count: the first that become ready [all]")
       ->type_name("K")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Validator(
+          [](std::string& text) {
+            const bool number = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+            const bool fits = number && text.size() <= 6 && std::stoul(text) > 0;
+            return fits ? std::string() : "'" + text + "' is not a number of sources, from 1 to 999999";
+          },
+          ""));
   app.add_option("--id", arguments.target, "the result gets this name or id [a fresh id]")
       ->type_name("NAME")
       ->check(names_an_object());

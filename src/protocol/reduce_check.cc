@@ -26,7 +26,7 @@ std::optional<Error> check_arithmetic(ReduceOp op, DType type) {
   if (type == DType::kBytes) return refused("plain bytes cannot be reduced; say which type their elements have");
   if (can_reduce(op, type)) return std::nullopt;
   return refused("the " + std::string(to_string(op)) + " of " + std::string(to_string(type)) +
-                 " would need fractions; sum them, or use a floating-point type");
+                 " may be a fraction; use a floating-point type");
 }
 
 std::optional<Error> check_part(std::uint32_t part, std::uint32_t parts) {

@@ -218,5 +218,41 @@ TEST_F(ReduceFailures, ASourceThatDiesInTheMiddleIsReplacedByTheSpare) {
   EXPECT_TRUE(values_of<std::int64_t>(*view) == wrapping_sum(used));
 }
 
+// What was pulled of one window is of no use for another one.
+TEST_F(ReduceFailures, AMedianIsMendedInTheMiddleOfItsWindows) {
+  start_slow(5, "30mbit");
+  std::vector<ObjectId> ids;
+  std::vector<std::vector<float>> arrays;
+  for (std::size_t i = 0; i < 4; ++i) {
+    ids.push_back(clients_[0].new_id());
+    arrays.push_back(numbers<float>(2 << 20, i));
+    put(i + 1, ids[i], arrays.back());  // node 0 has none: it coordinates
+  }
+  const ObjectId target = reduce(ids, {.op = ReduceOp::kMedian, .type = DType::kF32, .count = 3});
+  ASSERT_TRUE(eventually([&] { return status_of(target).bytes > 2 << 20; }));
+  const auto before = status_of(target);
+  ASSERT_EQ(before.phase, ReduceStatus::Phase::kRunning);
+  const auto root = std::ranges::find_if(before.slots, [](const auto& slot) { return !slot.parent; });
+  ASSERT_NE(root, before.slots.end());
+  const auto victim = std::ranges::find_if(
+      before.sources, [&](const auto& source) { return source.state == State::kUsed && source.node != root->node; });
+  ASSERT_NE(victim, before.sources.end());
+  cluster_[static_cast<std::size_t>(victim - before.sources.begin()) + 1].kill();
+
+  const auto view = clients_[0].get(target, {.timeout = kPatience});
+  ASSERT_TRUE(view.ok()) << view.error().to_string();
+  const auto after = status_of(target);
+  std::vector<const std::vector<float>*> used;
+  for (std::size_t i = 0; i < after.sources.size(); ++i)
+    if (after.sources[i].state == State::kUsed) used.push_back(&arrays[i]);
+  ASSERT_EQ(used.size(), 3U);
+  const std::vector<float> values = values_of<float>(*view);
+  for (std::size_t e = 0; e < values.size(); ++e) {
+    const float a = (*used[0])[e];
+    const float b = (*used[1])[e];
+    ASSERT_EQ(values[e], std::max(std::min(a, b), std::min(std::max(a, b), (*used[2])[e]))) << e;
+  }
+}
+
 }  // namespace
 }  // namespace hoplite::testing

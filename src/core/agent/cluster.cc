@@ -124,7 +124,10 @@ void Agent::Impl::update_view(const std::vector<Membership::Change>& changes, bo
   tombstones_.set_view(alive_, joined, died);
   known_.set_view(alive_, joined, died);
   for (const Membership::Change& change : changes)
-    if (change.life == Life::kDead) drop_slots_of(change.node);
+    if (change.life == Life::kDead) {
+      drop_slots_of(change.node);
+      lose_started(change.node);
+    }
 
   std::set<ObjectId> moved;
   for (const auto& [node, ids] : by_home_) {
@@ -138,8 +141,7 @@ void Agent::Impl::update_view(const std::vector<Membership::Change>& changes, bo
     Record& r = records_.at(id);
     const NodeRef before = r.home;
     const bool alive = std::ranges::binary_search(alive_, before);
-    if (r.told_reducing && !alive)
-      remember(id, random_.next_nonzero(), "node " + before.id.to_string() + ", which coordinated its reduce, died");
+    if (r.told_reducing && !alive) remember(id, random_.next_nonzero(), coordinator_gone(before));
     r.told_reducing = false;
     move_home(r, home(id));
     if (r.home != before || all) by_new_home[r.home].insert(id);

@@ -337,7 +337,10 @@ std::string Agent::Impl::waiting_for(const Record& record) const {
   const std::string home = "home " + record.home.id.to_string();
   const Copy* copy = record.copy == 0 ? nullptr : table_.find(record.copy);
   if (record.put) return "the client that writes it has not finished";
-  if (record.fetch == Fetch::kNeedsRoom) return "room in the store";
+  if (record.fetch == Fetch::kNeedsRoom) {
+    const auto asked = std::ranges::find(room_queue_, record.id, &RoomRequest::id);
+    return "there is no room for it: " + room_numbers(asked == room_queue_.end() ? 0 : asked->size);
+  }
   if (copy != nullptr)
     return format_size(front_bytes(*copy)) + " of " + format_size(copy->extent.size) + " had arrived" +
            (copy->slices.empty() ? "" : " from node " + copy->slices.front().parent.id.to_string());

@@ -236,6 +236,9 @@ class Agent::Impl final : private Directory::Host {
   void cancel_reduction(const ObjectId& target, Code code, const std::string& why);
   void reductions_lose(NodeRef node);
   void reductions_ask_again(NodeRef node);
+  void note_started(const ObjectId& target, NodeRef coordinator);
+  void lose_started(NodeRef coordinator);
+  static std::string coordinator_gone(NodeRef coordinator);
   void for_each_reduction(const std::function<void(Reduction&, Reduction::Output&)>& tell);
   void give_up_moved_reductions();
   void forget_reductions();
@@ -337,6 +340,8 @@ class Agent::Impl final : private Directory::Host {
   std::map<ObjectId, Ended> ended_;  // what became of reduces, for those who ask
   std::deque<ObjectId> ended_order_;
   std::map<std::uint64_t, ReduceAsk> asks_;
+  std::map<ObjectId, NodeRef> started_;  // reduces that were asked for here, lately, and who coordinates them
+  std::deque<ObjectId> started_order_;
 
   bool leaving_ = false;  // we have said goodbye
 

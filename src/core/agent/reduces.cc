@@ -71,9 +71,32 @@ void Agent::Impl::on(NodeRef from, const ReduceReply& m) {
     const Time soon = now_ + limits_.retry_backoff;
     return timers_.set(it->second.retry, soon, {Timer::Kind::kReduceAsk, {}, 0, m.request});
   }
-  if (m.code == Code::kOk) return end_ask(m.request, client::Reducing{m.target});
+  if (m.code == Code::kOk) {
+    if (std::holds_alternative<ReduceRequest>(it->second.message)) note_started(m.target, from);
+    return end_ask(m.request, client::Reducing{m.target});
+  }
   const std::string who = "object " + m.target.to_string() + " (home " + from.id.to_string() + ")";
   end_ask(m.request, client::Failed{m.code, m.text.empty() ? who : who + ": " + m.text});
+}
+
+// As long as no source has come, nobody but its coordinator and its asker may know of a reduce.
+void Agent::Impl::note_started(const ObjectId& target, NodeRef coordinator) {
+  if (started_.insert_or_assign(target, coordinator).second) started_order_.push_back(target);
+  if (started_order_.size() <= limits_.max_reports) return;
+  started_.erase(started_order_.front());
+  started_order_.pop_front();
+}
+
+// If it had ended well, there are bytes, and they are believed.
+void Agent::Impl::lose_started(NodeRef coordinator) {
+  for (const auto& [target, by] : started_)
+    if (by == coordinator) remember(target, random_.next_nonzero(), coordinator_gone(coordinator));
+  std::erase_if(started_order_, [&](const ObjectId& target) { return started_.at(target) == coordinator; });
+  std::erase_if(started_, [&](const auto& item) { return item.second == coordinator; });
+}
+
+std::string Agent::Impl::coordinator_gone(NodeRef coordinator) {
+  return "node " + coordinator.id.to_string() + ", which coordinated its reduce, died or was given up";
 }
 
 void Agent::Impl::on(NodeRef from, const ReduceAnswer& m) {
@@ -155,6 +178,8 @@ void Agent::Impl::on(NodeRef from, const ReduceQuery& m) {
   if (it != reductions_.end()) return send(from, ReduceAnswer{m.request, it->second.report()});
   const auto ended = ended_.find(m.target);
   if (ended != ended_.end()) return send(from, ReduceAnswer{m.request, ended->second.report});
+  const std::string lost = directory_.why_lost(m.target);
+  if (!lost.empty()) return send(from, ReduceReply{m.request, m.target, Code::kLost, lost});
   send(from, ReduceReply{m.request, m.target, Code::kInvalidArgument, "its home knows of no reduce into it"});
 }
 

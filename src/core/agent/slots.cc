@@ -491,7 +491,7 @@ void Agent::Impl::drop_slots_of(NodeRef coordinator) {
     COVERAGE_MARK(coordinator_of_a_slot_died);
     const Version version = it->second.order.version;
     drop_slot(key);
-    remember(key.first, version, "node " + coordinator.id.to_string() + ", which coordinated its reduce, died");
+    remember(key.first, version, coordinator_gone(coordinator));
   }
 }
 

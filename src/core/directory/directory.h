@@ -107,6 +107,8 @@ class Directory {
   void fail_waiters(const ObjectId& id, Code code, const std::string& why, Output& out);
   // Somebody produced it, or will.
   bool is_taken(const ObjectId& id) const;
+  // In words, or "" if it is not lost, or nothing more is known.
+  std::string why_lost(const ObjectId& id) const;
 
   void tick(Time now, Output& out);
   Time next_wakeup() const;

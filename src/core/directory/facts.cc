@@ -242,6 +242,11 @@ void Directory::expect(const ObjectId& id, Version version, Output& out) {
   forget_version(entry);
 }
 
+std::string Directory::why_lost(const ObjectId& id) const {
+  const auto it = entries_.find(id);
+  return it != entries_.end() && it->second.lost ? it->second.lost_why : "";
+}
+
 void Directory::release(Time now, const ObjectId& id, Output& out) {
   const auto it = entries_.find(id);
   if (it == entries_.end()) return;
