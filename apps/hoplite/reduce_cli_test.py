@@ -89,6 +89,8 @@ class Reduces(CliTest):
         self.first = self.start("--socket", self.folder / "first.sock")
         self.second = self.start("--socket", self.folder / "second.sock", "--join", self.first["address"])
         self.environment["HOPLITE_SOCKET"] = self.first["socket"]
+        # Until then, names may move to the second one's hands.
+        wait_until(lambda: self.json("status")["members"] == 2, "both to know of each other")
 
     def put(self, name, *values, node=None):
         self.out("put", "-", "--id", name, "--type", "f32", "--socket", (node or self.first)["socket"], stdin=floats(*values))

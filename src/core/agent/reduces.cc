@@ -178,6 +178,10 @@ void Agent::Impl::on(NodeRef from, const ReduceQuery& m) {
   if (it != reductions_.end()) return send(from, ReduceAnswer{m.request, it->second.report()});
   const auto ended = ended_.find(m.target);
   if (ended != ended_.end()) return send(from, ReduceAnswer{m.request, ended->second.report});
+  Directory::Output homes;
+  const bool known = directory_.knows(now_, m.target, homes);
+  flush(homes);
+  if (!known) return send(from, ReduceReply{m.request, m.target, Code::kUnavailable, ""});
   const std::string lost = directory_.why_lost(m.target);
   if (!lost.empty()) return send(from, ReduceReply{m.request, m.target, Code::kLost, lost});
   send(from, ReduceReply{m.request, m.target, Code::kInvalidArgument, "its home knows of no reduce into it"});

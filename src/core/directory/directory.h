@@ -96,6 +96,8 @@ class Directory {
   void serve(Time now, const ObjectId& id, Output& out);
 
   // --- reduces whose target's home is here
+  // Whether all there is to know of it is known here; if not, it is asked for.
+  bool knows(Time now, const ObjectId& id, Output& out);
   // The id is taken, though nobody has bytes yet. kExists, kDeleted, or kUnavailable: it is not known yet; ask again.
   Code reserve(Time now, const ObjectId& id, Output& out);
   // The reduce that has reserved the id makes this version now: what there is of another one is reset.

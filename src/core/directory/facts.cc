@@ -212,12 +212,15 @@ void Directory::answer_notify(const ObjectId& id, Entry& entry, const Waiter& wa
   out.sends.push_back({waiter.ref, std::move(found)});
 }
 
+bool Directory::knows(Time now, const ObjectId& id, Output& out) {
+  if (recovery_.settled(id)) return true;
+  recovery_.demand(now, true);
+  tick(now, out);
+  return recovery_.settled(id);
+}
+
 Code Directory::reserve(Time now, const ObjectId& id, Output& out) {
-  if (!recovery_.settled(id)) {
-    recovery_.demand(now, true);
-    tick(now, out);
-    if (!recovery_.settled(id)) return Code::kUnavailable;
-  }
+  if (!knows(now, id, out)) return Code::kUnavailable;
   if (tombstones_.contains(id)) return Code::kDeleted;
   Entry& entry = entries_[id];
   if (entry.reserved) return Code::kExists;
