@@ -48,7 +48,7 @@ struct Limits {
   std::uint32_t max_slices = 64;             // watermarks of one copy
   std::uint32_t max_children = 16;           // receivers served by one copy at a time
   std::uint64_t default_rate = 125'000'000;  // bytes/s assumed of a link until measured: 1 Gbit/s
-  Duration hop_latency = Duration::us(200);  // assumed per relay until measured
+  Duration hop_latency = Duration::us(200);  // assumed per relay; reduces: until pings have measured it
 
   // --- reduce
   std::uint32_t max_sources = 10'000;     // of one reduce: 160 KiB of ids

@@ -8,6 +8,12 @@
 #include "protocol/reduce_check.h"
 
 namespace hoplite {
+namespace {
+
+constexpr Duration kLeastHop = Duration::us(5);
+constexpr Duration kMostHop = Duration::ms(100);
+
+}  // namespace
 
 // What makes no sense, or is more than this node's limits allow.
 std::optional<Error> Agent::Impl::check_here(const ReduceSpec& spec) const {
@@ -121,7 +127,12 @@ void Agent::Impl::Coordinated::note_progress(const SlotUpdate& update) {
   bytes[update.slot] = update.bytes;
 }
 
-LinkCost Agent::Impl::link_cost() const { return {limits_.hop_latency.seconds(), static_cast<double>(rate_estimate_)}; }
+// A hop is half a round trip, as far as pings have shown; one that met a pause says nothing.
+LinkCost Agent::Impl::link_cost() const {
+  const auto measured = Duration::us(static_cast<std::int64_t>(membership_.typical_rtt_us() / 2));
+  const bool plausible = measured >= kLeastHop && measured <= kMostHop;
+  return {(plausible ? measured : limits_.hop_latency).seconds(), static_cast<double>(rate_estimate_)};
+}
 
 void Agent::Impl::on(NodeRef from, const ReduceRequest& m) {
   const ObjectId& target = m.spec.target;

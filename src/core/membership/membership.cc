@@ -92,6 +92,15 @@ std::uint64_t Membership::rtt_us(NodeId node) const {
   return it == rtt_us_.end() ? 0 : it->second;
 }
 
+std::uint64_t Membership::typical_rtt_us() const {
+  if (rtt_us_.empty()) return 0;
+  std::vector<std::uint64_t> all;
+  for (const auto& [node, rtt] : rtt_us_) all.push_back(rtt);
+  const auto middle = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2);
+  std::ranges::nth_element(all, middle);
+  return *middle;
+}
+
 NodeRef Membership::random_member(NodeId not_this) {
   for (int tries = 0; tries < 4 && !alive_.empty(); ++tries) {
     const NodeId id = alive_[random_.below(alive_.size())];

@@ -83,6 +83,7 @@ class Membership {
   std::size_t alive_count() const { return alive_.size() + 1; }
   std::vector<MemberNews> all() const;  // this node included
   std::uint64_t rtt_us(NodeId node) const;
+  std::uint64_t typical_rtt_us() const;  // the median of those that were measured; 0 = none was
   // A live member other than ourselves and `not_this`, at random; nil if there is none.
   NodeRef random_member(NodeId not_this);
 
