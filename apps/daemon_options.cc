@@ -109,6 +109,18 @@ Result<std::string> any_text(const std::string& text) {
   return text;
 }
 
+Result<std::string> parse_path(const std::string& text) {
+  if (text.empty()) return expected("a path", text);
+  return any_text(text);
+}
+
+Result<std::uint64_t> parse_max_rate(const std::string& text) {
+  constexpr std::uint64_t kLeast = 1000;  // below that, not even pings would come in time
+  auto rate = parse_rate(text);
+  if (rate && *rate < kLeast && text != "none" && text != "0") return expected("at least 8kbit, or none", text);
+  return rate;
+}
+
 // A row for a member that one function parses and another one prints.
 template <typename T, typename Parse, typename Print>
 Row row(const char* name, Kind kind, const char* value_name, const char* help, T DaemonOptions::* member, Parse parse,
@@ -179,7 +191,7 @@ const std::vector<Row>& rows() {
       join_row(),
       text_row("advertise", "HOST:PORT", "the address told to other nodes, if it is not the one listened on",
                &DaemonOptions::advertise, parse_address),
-      text_row("socket", "PATH", "the unix socket for clients", &DaemonOptions::socket),
+      text_row("socket", "PATH", "the unix socket for clients", &DaemonOptions::socket, parse_path),
       mode_row(),
       memory_row(),
       row(
@@ -187,9 +199,8 @@ const std::vector<Row>& rows() {
           &DaemonOptions::inline_bytes, [](const std::string& text) { return parse_size(text); }, exact_size),
       text_row("token-file", "FILE", "holds the cluster token; without it $HOPLITE_TOKEN", &DaemonOptions::token_file),
       flag_row("insecure", "listen beyond loopback without a token", &DaemonOptions::insecure),
-      row(
-          "max-rate", Kind::kNumber, "RATE", "limit of what is sent to other nodes, as 500mbit or 10MB/s",
-          &DaemonOptions::max_rate, [](const std::string& text) { return parse_rate(text); },
+      row("max-rate", Kind::kNumber, "RATE", "limit of what is sent to other nodes, as 500mbit or 10MB/s",
+          &DaemonOptions::max_rate, parse_max_rate,
           [](std::uint64_t rate) { return rate == 0 ? "none" : std::to_string(rate) + "B/s"; }),
       row(
           "io-threads", Kind::kNumber, "N", "threads that move bytes", &DaemonOptions::io_threads,

@@ -55,6 +55,8 @@ TEST(DaemonOptions, BadValuesNameTheOption) {
                                                                                       {"--memory", "99%"},
                                                                                       {"--memory", "1"},
                                                                                       {"--max-rate", "5 bananas"},
+                                                                                      {"--max-rate", "1bit"},
+                                                                                      {"--socket", ""},
                                                                                       {"--io-threads", "0"},
                                                                                       {"--io-threads", "2x"},
                                                                                       {"--socket-mode", "rw"},

@@ -38,11 +38,11 @@ class CliTest(unittest.TestCase):
         for name in ("HOPLITE_SOCKET", "HOPLITE_TOKEN"):
             self.environment.pop(name, None)
 
-    def run_cli(self, *arguments, code=0, stdin=b"", **environment):
+    def run_cli(self, *arguments, code=0, stdin=b"", warns=False, **environment):
         result = subprocess.run([BIN / "hoplite", *map(str, arguments)], input=stdin, capture_output=True, timeout=PATIENCE_S,
                                 env={**self.environment, **environment})
         self.assertEqual(result.returncode, code, (arguments, result.stdout[-2000:], result.stderr))
-        if code == 0:
+        if code == 0 and not warns:
             self.assertEqual(result.stderr, b"", arguments)
         return result
 
@@ -176,6 +176,16 @@ class WithDaemon(CliTest):
         self.assertIn(node["address"], self.out("nodes"))
         self.assertIn("OBJECTS 0 complete", self.out("top"))  # not a terminal: once, as text
         self.assertEqual(self.json("top")["status"]["node"], status["node"])
+
+    def test_a_daemon_that_is_not_let_in_says_so(self):
+        started = self.run_cli("start", "--listen", "127.0.0.1:0", "--socket", self.folder / "other.sock", "--memory", "32MiB",
+                               "--join", self.daemon["address"], "--json", warns=True, HOPLITE_TOKEN="another one")  # fmt: skip
+        self.addCleanup(self.end, json.loads(started.stdout)["pid"])
+        self.assertIn(b"no member has let it in yet", started.stderr)
+
+    def test_times_that_do_not_fit_together_are_refused(self):
+        error = self.err("start", "--listen", "127.0.0.1:0", "--socket", self.folder / "other.sock", "--ping-every", "2s")
+        self.assertIn("must be shorter than --dead-after", error)
 
     def test_the_socket_can_be_chosen(self):
         socket = self.daemon["socket"]

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <thread>
 
 #include "base/paths.h"
 #include "base/unique_fd.h"
@@ -47,6 +48,18 @@ Result<void> complete(DaemonOptions& options) {
   return make_parent_folder(options.log_file);  // the log is opened before the daemon makes the socket's folder
 }
 
+// Whether a member has let it in, which takes milliseconds if one is there.
+bool has_joined(const std::string& socket) {
+  auto client = Client::connect({.socket = socket});
+  if (!client) return false;
+  for (int tries = 0; tries < 100; ++tries) {
+    const auto status = client->status();
+    if (!status || status->members > 1) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  return false;
+}
+
 int start(const Common& common, DaemonOptions& options) {
   if (auto completed = complete(options); !completed) return fail(completed.error());
   if (options.foreground) return fail(exec_daemon(to_arguments(options)));
@@ -64,7 +77,11 @@ int start(const Common& common, DaemonOptions& options) {
   } else {
     std::printf("socket   %s\npid      %d\naddress  %s\nlog      %s\n", daemon->socket.c_str(), daemon->pid,
                 daemon->address.c_str(), options.log_file.c_str());
+    std::fflush(stdout);
   }
+  if (!options.join.empty() && !has_joined(daemon->socket))
+    std::fprintf(stderr, "hoplite: no member has let it in yet; it goes on trying, and its log says why: %s\n",
+                 options.log_file.c_str());
   return kExitOk;
 }
 

@@ -77,6 +77,10 @@ Result<NodeOptions> node_options(const DaemonOptions& options) {
                      " without a cluster token would let anybody read and write: say --token-file FILE, "
                      "set HOPLITE_TOKEN, or say --insecure if you mean it"};
 
+  if (options.ping_every >= options.dead_after)
+    return Error{Code::kInvalidArgument, "--ping-every (" + format_duration(options.ping_every) +
+                                             ") must be shorter than --dead-after (" +
+                                             format_duration(options.dead_after) + ")"};
   node.limits = limits_for(options);
   // Half a message leaves room for the fields around the bytes, whatever they are.
   if (const std::uint64_t most = node.limits.max_message_bytes / 2; options.inline_bytes > most)
