@@ -11,6 +11,9 @@ namespace {
 constexpr std::uint64_t kTurnBytes = 4 * kMiB;
 constexpr std::uint64_t kLeastBytes = 4 * kKiB;  // of output
 
+// Of output, in whole elements of every type.
+std::uint64_t turn_of(std::size_t inputs) { return std::max(kLeastBytes, kTurnBytes / inputs / 64 * 64); }
+
 }  // namespace
 
 void Combiner::start(Combination::Work work) {
@@ -59,7 +62,7 @@ void Combiner::run() {
 void Combiner::take_turn(Running& running) {
   Combination& combination = running.combination;
   const Combination::Work& work = combination.work();
-  const bool moved = combination.step(std::max(kLeastBytes, kTurnBytes / work.inputs.size()));
+  const bool moved = combination.step(turn_of(work.inputs.size()));
   const bool complete = combination.complete();
   if (complete && work.final) work.out->set_final(work.slice);
   if (moved || complete) host_.copy_advanced(*work.out);
