@@ -58,7 +58,6 @@ function(hoplite_test name)
     target_link_libraries(${name} PRIVATE hoplite_${dep})
   endforeach()
   target_link_libraries(${name} PRIVATE ${ARG_LIBS} GTest::gmock_main GTest::gtest)
-  target_compile_options(${name} PRIVATE ${HOPLITE_TEST_OPTIONS})
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     target_compile_options(${name} PRIVATE -Wno-array-bounds -Wno-stringop-overflow) # false alarms of g++ 12
   endif()
