@@ -24,9 +24,7 @@ class ReduceRun final : public WorldObserver {
  public:
   explicit ReduceRun(const ReduceScaleOptions& options) : options_(options), world_(world_options()) {
     world_.observe(this);
-    LinkSpec link;
-    link.up = link.down = static_cast<double>(options.rate);
-    link.latency = options.latency;
+    const LinkSpec link = scale_link(options.rate, options.latency);
     const std::uint64_t room = (options.size + kMiB) * (options.nodes + 2) * 2 * kRounds;
     for (NodeIndex node = 0; node < options.nodes; ++node) world_.add_node({scale_address(node), link, room, {}});
   }
@@ -205,33 +203,39 @@ ShapeTrial try_shapes(const ReduceScaleOptions& point) {
   return trial;
 }
 
-bool run_shape_grid(const ShapeGrid& grid, std::ostream& out) {
-  out << "nodes      size         rate   latency      chosen  width        best  width   ratio\n";
-  double worst = 0;
-  std::size_t missed = 0;
-  std::size_t points = 0;
+void try_all_shapes(const ShapeGrid& grid, const std::function<void(const ShapeTrial&)>& judge) {
+  ReduceScaleOptions point;
   for (const std::uint32_t nodes : grid.nodes)
     for (const std::uint64_t size : grid.sizes)
       for (const std::uint64_t rate : grid.rates)
         for (const Duration latency : grid.latencies) {
-          ReduceScaleOptions point;
           point.nodes = nodes;
           point.size = size;
           point.rate = rate;
           point.latency = latency;
           if (grid.grain_bytes) point.piece_bytes = piece_for(size, *grid.grain_bytes);
-          const ShapeTrial trial = try_shapes(point);
-          const bool good = trial.failure.empty() && trial.ratio() <= kWithin;
-          ++points;
-          missed += good ? 0 : 1;
-          worst = std::max(worst, trial.ratio());
-          out << std::setw(5) << nodes << std::setw(10) << format_size(size) << std::setw(13)
-              << format_rate(static_cast<double>(rate)) << std::setw(10) << format_duration(latency) << std::fixed
-              << std::setprecision(3) << std::setw(9) << trial.chosen_s * 1e3 << " ms" << std::setw(7)
-              << name_of(trial.chosen_width) << std::setw(9) << trial.best_s * 1e3 << " ms" << std::setw(7)
-              << name_of(trial.best_width) << std::setw(8) << trial.ratio() << (good ? "" : "  <--") << " "
-              << trial.failure << std::endl;
+          judge(try_shapes(point));
         }
+}
+
+bool run_shape_grid(const ShapeGrid& grid, std::ostream& out) {
+  out << "nodes      size         rate   latency      chosen  width        best  width   ratio\n";
+  double worst = 0;
+  std::size_t missed = 0;
+  std::size_t points = 0;
+  try_all_shapes(grid, [&](const ShapeTrial& trial) {
+    const ReduceScaleOptions& point = trial.point;
+    const bool good = trial.failure.empty() && trial.ratio() <= kWithin;
+    ++points;
+    missed += good ? 0 : 1;
+    worst = std::max(worst, trial.ratio());
+    out << std::setw(5) << point.nodes << std::setw(10) << format_size(point.size) << std::setw(13)
+        << format_rate(static_cast<double>(point.rate)) << std::setw(10) << format_duration(point.latency) << std::fixed
+        << std::setprecision(3) << std::setw(9) << trial.chosen_s * 1e3 << " ms" << std::setw(7)
+        << name_of(trial.chosen_width) << std::setw(9) << trial.best_s * 1e3 << " ms" << std::setw(7)
+        << name_of(trial.best_width) << std::setw(8) << trial.ratio() << (good ? "" : "  <--") << " " << trial.failure
+        << std::endl;
+  });
   out << points << " points, " << missed << " of them not within " << kWithin << " x of the best shape; worst " << worst
       << "\n";
   return missed == 0;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <ostream>
 #include <string>
@@ -76,6 +77,7 @@ struct ShapeGrid {
 
 constexpr double kWithin = 1.10;  // of the best shape: what is asked of the model
 
+void try_all_shapes(const ShapeGrid& grid, const std::function<void(const ShapeTrial&)>& judge);
 // All of it, as a table; false if a choice is not within that of the best.
 bool run_shape_grid(const ShapeGrid& grid, std::ostream& out);
 

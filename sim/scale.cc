@@ -16,9 +16,7 @@ class Broadcast final : public WorldObserver {
  public:
   explicit Broadcast(const ScaleOptions& options) : options_(options), world_(world_options()) {
     world_.observe(this);
-    LinkSpec link;
-    link.up = link.down = static_cast<double>(options.rate);
-    link.latency = options.latency;
+    const LinkSpec link = scale_link(options.rate, options.latency);
     for (NodeIndex node = 0; node < options.nodes; ++node)
       world_.add_node({scale_address(node), link, options.size + 64 * kMiB, {}});
   }
@@ -159,6 +157,13 @@ class Broadcast final : public WorldObserver {
 Address scale_address(NodeIndex node) {
   return {"10." + std::to_string(node >> 16) + "." + std::to_string(node >> 8 & 255) + "." + std::to_string(node & 255),
           7411};
+}
+
+LinkSpec scale_link(std::uint64_t rate, Duration latency) {
+  LinkSpec link;
+  link.up = link.down = static_cast<double>(rate);
+  link.latency = latency;
+  return link;
 }
 
 ScaleResult run_scale(const ScaleOptions& options) { return Broadcast(options).run(); }

@@ -44,6 +44,8 @@ struct ScaleResult {
 
 // Of host number `node` in a cluster that may have very many.
 Address scale_address(NodeIndex node);
+// Of every one of them: as fast each way.
+LinkSpec scale_link(std::uint64_t rate, Duration latency);
 
 ScaleResult run_scale(const ScaleOptions& options);
 void print_scale(const ScaleOptions& options, const ScaleResult& result, std::ostream& out);

@@ -19,6 +19,7 @@ import stats
 from report import Figure, Goal
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+UNDISTURBED = "x undisturbed"
 REPO = Path(__file__).resolve().parents[2]
 DEFAULT_BIN = REPO / "build" / "release" / "bin"
 
@@ -93,6 +94,31 @@ class Run:
                 words.append(f"{who} {stats.format_seconds(median)}")
             self.say(f"{rep + 1} of {self.setting.reps}: {', '.join(words)}")
         return samples
+
+    def with_deaths(
+        self, undisturbed: Callable[[], float], killing: Callable[[float], tuple[float, str]], whose: str
+    ) -> Figure:
+        """How much longer it takes when a node dies half-way.
+
+        `killing` is told when that is, and answers with its seconds and with what happened.
+        """
+        samples: dict[str, list[float]] = {"undisturbed": [], f"{whose} killed": []}
+        calm, disturbed = samples.values()
+        for rep in range(self.setting.reps):
+            calm.append(undisturbed())
+            seconds, words = killing(statistics.median(calm) / 2)
+            disturbed.append(seconds)
+            self.say(
+                f"{rep + 1} of {self.setting.reps}: undisturbed {stats.format_seconds(calm[-1])}, "
+                f"{words} {stats.format_seconds(seconds)}"
+            )
+        note = median_note(samples, self.setting.limit())
+        return self.figure(stats.ratio(disturbed, calm), UNDISTURBED, samples, note=note)
+
+
+def sleep_until(at_ns: int) -> None:
+    """On the clock of time.monotonic_ns()."""
+    time.sleep(max(0, (at_ns - time.monotonic_ns()) / 1e9))
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from cluster import Cluster, Worker, WorkerError, ask_all
 from lab import Lab, LabError
 from peers import REST_MS, mpi, raw
 from report import Figure, Goal, at_most
-from rows import MIB, Row, Run, Setting, median_note
+from rows import MIB, UNDISTURBED, Row, Run, Setting, median_note, sleep_until
 
 HOPLITE, TUNED, RELAY = "Hoplite", "Open MPI tuned", "bare relay"
 BESIDE_MPI = "x Open MPI tuned"
@@ -162,46 +162,33 @@ def find_relay(probes: dict[int, Worker], object_id: str) -> int:
     return relays[len(relays) // 2]
 
 
-def with_a_death(cluster: Cluster, broadcast: Broadcast, half_s: float) -> tuple[float, int]:
-    """A broadcast in which a relay is killed after `half_s`; seconds of the others, and who it was."""
+def with_a_death(cluster: Cluster, broadcast: Broadcast, half_s: float) -> tuple[float, str]:
+    """A broadcast in which a relay is killed after `half_s`; seconds of the others, and what happened."""
     probes = {host: cluster.another_worker(host) for host in cluster.workers if host != 1}
     object_id = broadcast.put()
     start_ns = broadcast.start(object_id)
-    _sleep_until(start_ns + round(half_s * 0.6 * 1e9))
+    sleep_until(start_ns + round(half_s * 0.6 * 1e9))
     relay = find_relay(probes, object_id)
-    _sleep_until(start_ns + round(half_s * 1e9))
+    sleep_until(start_ns + round(half_s * 1e9))
     cluster.kill(relay)
     seconds = together(broadcast.arrivals(but_not=relay))
     cluster.end_extra_workers()
     cluster.restart(relay)
     cluster.remove(object_id)
-    return seconds, relay
-
-
-def _sleep_until(at_ns: int) -> None:
-    time.sleep(max(0, (at_ns - time.monotonic_ns()) / 1e9))
+    return seconds, f"host {relay} killed half-way"
 
 
 def relay_killed(run: Run) -> Iterator[Figure]:
     setting = run.setting
-    undisturbed, disturbed = [], []
     with (
         Lab(setting.hosts, setting.rate) as lab,
         Cluster(lab, setting.bin_dir, memory=store_size(setting.size)) as cluster,
     ):
         broadcast = Broadcast(cluster, setting.size)
         broadcast.once()
-        for rep in range(setting.reps):
-            undisturbed.append(together(broadcast.once()))
-            seconds, relay = with_a_death(cluster, broadcast, statistics.median(undisturbed) / 2)
-            disturbed.append(seconds)
-            run.say(
-                f"{rep + 1} of {setting.reps}: undisturbed {stats.format_seconds(undisturbed[-1])}, "
-                f"host {relay} killed half-way {stats.format_seconds(seconds)}"
-            )
-    samples = {"undisturbed": undisturbed, "a relay killed": disturbed}
-    value = stats.ratio(disturbed, undisturbed)
-    yield run.figure(value, "x undisturbed", samples, note=median_note(samples, setting.limit()))
+        yield run.with_deaths(
+            lambda: together(broadcast.once()), lambda half_s: with_a_death(cluster, broadcast, half_s), "a relay"
+        )
 
 
 def row_at_once(name: str, about: str, setting: Setting, *, limit: Goal, mpi: Goal | None = None) -> Row:
@@ -228,6 +215,6 @@ ROWS = (
         "relay killed",
         Setting(8, "500mbit", 32 * MIB),
         relay_killed,
-        {"x undisturbed": at_most(1.15)},
+        {UNDISTURBED: at_most(1.15)},
     ),
 )

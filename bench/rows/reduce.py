@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import statistics
-import time
 from collections.abc import Iterator
 
 import stats
 from cluster import Cluster, Worker, ask_all
 from lab import Lab, LabError
 from report import Figure, Goal, at_most
-from rows import KIB, MIB, Row, Run, Setting, median_note
+from rows import KIB, MIB, UNDISTURBED, Row, Run, Setting, median_note, sleep_until
 from rows.collective import (
     HOPLITE,
     LIMIT,
@@ -28,7 +26,6 @@ from rows.collective import (
 )
 
 EARLY_NS = 5_000_000  # a reduce is asked for so long before the first of its late sources
-UNDISTURBED = "x undisturbed"
 ALONE = "x those alone"
 
 
@@ -171,10 +168,10 @@ def with_a_death(cluster: Cluster, size: int, half_s: float) -> tuple[float, str
     reduce = with_a_spare(cluster, size)
     begin_ns = after_a_rest()
     reduce.start(begin_ns)
-    _sleep_until(begin_ns + round(half_s * 0.6 * 1e9))
+    sleep_until(begin_ns + round(half_s * 0.6 * 1e9))
     slots = probe.ask(f"reduce_status {reduce.target}")["slots"]
     victim = hosts[middle_of_tree(slots, but_not=nodes[0])]
-    _sleep_until(begin_ns + round(half_s * 1e9))
+    sleep_until(begin_ns + round(half_s * 1e9))
     cluster.kill(victim)
     start_ns, end_ns = reduce.finish()
     if not reduce.attempts:
@@ -185,31 +182,20 @@ def with_a_death(cluster: Cluster, size: int, half_s: float) -> tuple[float, str
     return (end_ns - start_ns) / 1e9, f"host {victim} killed half-way, mended {reduce.attempts}x"
 
 
-def _sleep_until(at_ns: int) -> None:
-    time.sleep(max(0, (at_ns - time.monotonic_ns()) / 1e9))
-
-
 def source_killed(run: Run) -> Iterator[Figure]:
     setting = run.setting
     if setting.hosts < 4:
         raise LabError("one that calls, one that dies and one that takes its place: give at least 4 hosts")
-    undisturbed, disturbed = [], []
     with (
         Lab(setting.hosts, setting.rate) as lab,
         Cluster(lab, setting.bin_dir, memory=store_size(setting.size)) as cluster,
     ):
         with_a_spare(cluster, setting.size).once()
-        for rep in range(setting.reps):
-            undisturbed.append(with_a_spare(cluster, setting.size).once())
-            seconds, words = with_a_death(cluster, setting.size, statistics.median(undisturbed) / 2)
-            disturbed.append(seconds)
-            run.say(
-                f"{rep + 1} of {setting.reps}: undisturbed {stats.format_seconds(undisturbed[-1])}, "
-                f"{words} {stats.format_seconds(seconds)}"
-            )
-    samples = {"undisturbed": undisturbed, "a source's node killed": disturbed}
-    value = stats.ratio(disturbed, undisturbed)
-    yield run.figure(value, UNDISTURBED, samples, note=median_note(samples, setting.limit()))
+        yield run.with_deaths(
+            lambda: with_a_spare(cluster, setting.size).once(),
+            lambda half_s: with_a_death(cluster, setting.size, half_s),
+            "a source's node",
+        )
 
 
 def row(name: str, about: str, setting: Setting, goals: dict[str, Goal]) -> Row:

@@ -45,7 +45,9 @@ Agent::Impl::Impl(AgentOptions options, const Progress& progress, Time now)
       table_(options_.capacity),
       now_(now),
       alive_(membership_.alive()),
-      rate_estimate_(limits_.default_rate) {
+      rate_estimate_(limits_.default_rate),
+      ended_(limits_.max_reports),
+      started_(limits_.max_reports) {
   const bool joining = std::ranges::any_of(options_.seeds, [&](const Address& a) { return a != options_.address; });
   if (joining) directory_.hold_until(now + kJoinGrace);
   Directory::Output out;

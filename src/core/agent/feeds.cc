@@ -16,6 +16,73 @@ SlotFeed& Agent::Impl::feed_at(const std::pair<SlotKey, std::size_t>& place) {
 
 // --- inputs --------------------------------------------------------------------------------------------------------------
 
+// Outputs of this node's own slots. False: one is not there yet.
+bool Agent::Impl::take_local_inputs(const SlotKey& key) {
+  SlotRecord& slot = slots_.at(key);
+  for (std::size_t i = 0; i < slot.feeds.size(); ++i) {
+    SlotFeed& feed = slot.feeds[i];
+    if (feed.from.node.id != self().id || feed.copy != 0) continue;
+    const auto exported = exports_.find({feed.from.id, feed.from.version});
+    if (exported == exports_.end()) return false;  // export_copy() looks again
+    COVERAGE_MARK(slot_takes_the_output_of_its_own_node);
+    feed.copy = exported->second.copy;
+    feed.local = feed.done = true;
+    ++table_.find(feed.copy)->holds;
+  }
+  return true;
+}
+
+// The new order's inputs, with what the old one had of them: it is kept, and goes on arriving.
+void Agent::Impl::take_over_inputs(std::vector<SlotFeed>& before, SlotRecord& slot) {
+  for (const SlotInput& input : slot.order.inputs) {
+    SlotFeed& feed = slot.feeds.emplace_back();
+    const auto old = std::ranges::find(before, input, &SlotFeed::from);
+    if (old != before.end() && old->copy != 0 && (old->local || old->slice == slot.order.slice)) {
+      COVERAGE_MARK(slot_kept_an_input);
+      std::swap(feed, *old);
+    }
+    feed.from = input;
+    if (feed.copy != 0 && !feed.local)
+      feeds_[feed.copy] = {{slot.order.target, slot.order.slot}, slot.feeds.size() - 1};
+    timers_.cancel(feed.retry);
+  }
+}
+
+// Room for one slice of everything that is pulled: all of it, or nothing.
+bool Agent::Impl::reserve_feeds(SlotRecord& slot) {
+  const SlotOrder& o = slot.order;
+  const SliceRange range = slice_range(o.source_size, o.slices, o.slice);
+  std::vector<CopyKey> added;
+  for (SlotFeed& feed : slot.feeds) {
+    if (feed.copy != 0) continue;
+    Copy* copy = table_.add(feed.from.id, feed.from.version, range.end - range.begin, Alignment::kCacheLine);
+    if (copy == nullptr) {
+      for (const CopyKey key : added) table_.collect(*table_.find(key));
+      return false;
+    }
+    copy->current = false;
+    added.push_back(copy->key);
+  }
+  auto next = added.begin();
+  for (SlotFeed& feed : slot.feeds) {
+    if (feed.copy != 0) continue;
+    Copy& copy = *table_.find(*next++);
+    ++copy.holds;
+    feed.copy = copy.key;
+    feed.slice = o.slice;
+    feed.watermark = range.begin;
+    copy.open = true;
+    open_part(copy, o);
+  }
+  return true;
+}
+
+// A copy of what is combined has only that slice, if there are several.
+void Agent::Impl::open_part(const Copy& copy, const SlotOrder& o) {
+  const std::uint32_t only = o.slices > 1 ? o.slice : kAllSlices;
+  emit(effect::OpenCopy{copy.key, copy.extent, o.slices, false, o.source_size, only});
+}
+
 void Agent::Impl::pull_feed(const SlotKey& key, std::size_t index) {
   SlotRecord& slot = slots_.at(key);
   if (index >= slot.feeds.size()) return;
@@ -60,6 +127,15 @@ void Agent::Impl::feed_ended(std::pair<SlotKey, std::size_t> at, const event::Pu
                        "node " + feed.from.node.id.to_string() + " does not have it");
   const Duration pause = limits_.retry_backoff * std::min<std::int64_t>(feed.failures, 10);
   timers_.set(feed.retry, now_ + pause, {Timer::Kind::kSlotFeed, at.first.first, at.second, at.first.second});
+}
+
+void Agent::Impl::release_feed(SlotFeed& feed) {
+  timers_.cancel(feed.retry);
+  if (feed.copy == 0) return;
+  const auto it = feed.local ? feeds_.end() : feeds_.find(feed.copy);
+  if (it != feeds_.end() && &feed_at(it->second) == &feed) feeds_.erase(it);
+  release_hold(std::exchange(feed.copy, 0));
+  feed.transfer = 0;
 }
 
 // --- what others may pull ------------------------------------------------------------------------------------------------

@@ -198,11 +198,10 @@ void Agent::Impl::store_home_copy(const PutRequest& put) {
 
 void Agent::Impl::on(NodeRef from, const Want& m) {
   if (!is_home(from, m.id)) return;
-  const auto failed = ended_.find(m.id);
-  const ReduceReport* report = failed == ended_.end() ? nullptr : &failed->second.report;
-  if (report != nullptr && report->phase == ReducePhase::kFailed && !directory_.is_taken(m.id) &&
-      !(m.wait_if_lost && report->code == Code::kLost))
-    return send(from, WantFailed{m.request, m.id, 0, report->code, report->text});
+  const Ended* ended = ended_.find(m.id);
+  if (ended != nullptr && ended->report.phase == ReducePhase::kFailed && !directory_.is_taken(m.id) &&
+      !(m.wait_if_lost && ended->report.code == Code::kLost))
+    return send(from, WantFailed{m.request, m.id, 0, ended->report.code, ended->report.text});
   Directory::Output out;
   directory_.on_want(now_, from, m, out);
   flush(out);

@@ -22,6 +22,7 @@
 
 #include "base/random.h"
 #include "core/agent/agent.h"
+#include "core/agent/recent.h"
 #include "core/agent/records.h"
 #include "core/directory/directory.h"
 #include "core/membership/membership.h"
@@ -183,6 +184,7 @@ class Agent::Impl final : private Directory::Host {
   void continue_slot(const SlotKey& key);
   void run_slot(const SlotKey& key);
   bool reserve_feeds(SlotRecord& slot);
+  void open_part(const Copy& copy, const SlotOrder& o);
   void start_slot(const SlotKey& key);
   bool take_local_inputs(const SlotKey& key);
   bool begin_slot(const SlotKey& key);
@@ -195,7 +197,8 @@ class Agent::Impl final : private Directory::Host {
   void feed_ended(std::pair<SlotKey, std::size_t> feed, const event::PullEnded& e);
   void update_slot(const SlotKey& key, SlotState state);
   void refuse_slot(SlotKey key, Code code, ObjectId culprit, const std::string& why);
-  std::string refusal(const std::string& why) const;
+  void send_refusal(NodeRef to, const SlotKey& key, Version version, Code code, ObjectId culprit,
+                    const std::string& why);
   void refuse_slots_into(CopyKey out, Code code, const std::string& why);
   void tell_coordinator(const SlotKey& key);
   void release_feed(SlotFeed& feed);
@@ -236,7 +239,6 @@ class Agent::Impl final : private Directory::Host {
   void cancel_reduction(const ObjectId& target, Code code, const std::string& why);
   void reductions_lose(NodeRef node);
   void reductions_ask_again(NodeRef node);
-  void note_started(const ObjectId& target, NodeRef coordinator);
   void lose_started(NodeRef coordinator);
   static std::string coordinator_gone(NodeRef coordinator);
   void for_each_reduction(const std::function<void(Reduction&, Reduction::Output&)>& tell);
@@ -337,11 +339,9 @@ class Agent::Impl final : private Directory::Host {
     Version version = 0;
     std::pair<NodeId, std::uint64_t> asked;
   };
-  std::map<ObjectId, Ended> ended_;  // what became of reduces, for those who ask
-  std::deque<ObjectId> ended_order_;
+  Recent<Ended> ended_;  // what became of reduces, for those who ask
   std::map<std::uint64_t, ReduceAsk> asks_;
-  std::map<ObjectId, NodeRef> started_;  // reduces that were asked for here, lately, and who coordinates them
-  std::deque<ObjectId> started_order_;
+  Recent<NodeRef> started_;  // reduces that were asked for here, and who coordinates them
 
   bool leaving_ = false;  // we have said goodbye
 

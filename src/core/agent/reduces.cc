@@ -78,27 +78,23 @@ void Agent::Impl::on(NodeRef from, const ReduceReply& m) {
     return timers_.set(it->second.retry, soon, {Timer::Kind::kReduceAsk, {}, 0, m.request});
   }
   if (m.code == Code::kOk) {
-    if (std::holds_alternative<ReduceRequest>(it->second.message)) note_started(m.target, from);
+    // As long as no source has come, nobody but its coordinator and its asker may know of a reduce.
+    if (std::holds_alternative<ReduceRequest>(it->second.message)) started_.put(m.target, from);
     return end_ask(m.request, client::Reducing{m.target});
   }
   const std::string who = "object " + m.target.to_string() + " (home " + from.id.to_string() + ")";
   end_ask(m.request, client::Failed{m.code, m.text.empty() ? who : who + ": " + m.text});
 }
 
-// As long as no source has come, nobody but its coordinator and its asker may know of a reduce.
-void Agent::Impl::note_started(const ObjectId& target, NodeRef coordinator) {
-  if (started_.insert_or_assign(target, coordinator).second) started_order_.push_back(target);
-  if (started_order_.size() <= limits_.max_reports) return;
-  started_.erase(started_order_.front());
-  started_order_.pop_front();
-}
-
 // If it had ended well, there are bytes, and they are believed.
 void Agent::Impl::lose_started(NodeRef coordinator) {
-  for (const auto& [target, by] : started_)
-    if (by == coordinator) remember(target, random_.next_nonzero(), coordinator_gone(coordinator));
-  std::erase_if(started_order_, [&](const ObjectId& target) { return started_.at(target) == coordinator; });
-  std::erase_if(started_, [&](const auto& item) { return item.second == coordinator; });
+  std::vector<ObjectId> lost;
+  for (const auto& [target, by] : started_.all())
+    if (by == coordinator) lost.push_back(target);
+  for (const ObjectId& target : lost) {
+    remember(target, random_.next_nonzero(), coordinator_gone(coordinator));
+    started_.erase(target);
+  }
 }
 
 std::string Agent::Impl::coordinator_gone(NodeRef coordinator) {
@@ -145,7 +141,7 @@ void Agent::Impl::on(NodeRef from, const ReduceRequest& m) {
   const std::pair asked{from.id, m.request};
   if (const auto same = reductions_.find(target); same != reductions_.end() && same->second.asked == asked)
     return answer(Code::kOk, "");
-  if (const auto ended = ended_.find(target); ended != ended_.end() && ended->second.asked == asked)
+  if (const Ended* ended = ended_.find(target); ended != nullptr && ended->asked == asked)
     return answer(Code::kOk, "");  // and it was quick
   if (records_.size() + m.spec.sources.size() > limits_.max_objects || reductions_.size() >= limits_.max_reduces)
     return answer(Code::kStoreFull, std::to_string(reductions_.size()) + " reduces are under way there, and " +
@@ -154,7 +150,7 @@ void Agent::Impl::on(NodeRef from, const ReduceRequest& m) {
   const Code code = directory_.reserve(now_, target, homes);
   flush(homes);
   if (code != Code::kOk) return answer(code, "");
-  if (ended_.erase(target) > 0) std::erase(ended_order_, target);
+  ended_.erase(target);
   Reduction::Options options{self(), m.spec, link_cost(), limits_, random_.next()};
   Coordinated& state =
       reductions_.emplace(target, Coordinated{Reduction(std::move(options)), asked, 0, {}, {}, false, {}, {}})
@@ -187,8 +183,8 @@ void Agent::Impl::on(NodeRef from, const ReduceQuery& m) {
   if (!is_home(from, m.target)) return;
   const auto it = reductions_.find(m.target);
   if (it != reductions_.end()) return send(from, ReduceAnswer{m.request, it->second.report()});
-  const auto ended = ended_.find(m.target);
-  if (ended != ended_.end()) return send(from, ReduceAnswer{m.request, ended->second.report});
+  const Ended* ended = ended_.find(m.target);
+  if (ended != nullptr) return send(from, ReduceAnswer{m.request, ended->report});
   Directory::Output homes;
   const bool known = directory_.knows(now_, m.target, homes);
   flush(homes);
@@ -201,9 +197,9 @@ void Agent::Impl::on(NodeRef from, const ReduceQuery& m) {
 void Agent::Impl::on(NodeRef from, const SlotUpdate& m) {
   const auto it = reductions_.find(m.target);
   if (it == reductions_.end()) {
-    const auto ended = ended_.find(m.target);
-    const bool committed = ended != ended_.end() && ended->second.report.phase == ReducePhase::kDone &&
-                           ended->second.version == m.version && m.state == SlotState::kDone;
+    const Ended* ended = ended_.find(m.target);
+    const bool committed = ended != nullptr && ended->report.phase == ReducePhase::kDone &&
+                           ended->version == m.version && m.state == SlotState::kDone;
     if (m.state != SlotState::kEnded) send(from, SlotEnd{m.target, m.slot, m.version, committed});
     return;
   }
@@ -253,12 +249,7 @@ void Agent::Impl::finish(const ObjectId& target) {
   directory_.release(now_, target, homes);
   flush(homes);
   unwatch_all(report);
-  if (!ended_.contains(target)) ended_order_.push_back(target);
-  ended_[target] = {std::move(report), state.reduction.target_version(), state.asked};
-  while (ended_order_.size() > limits_.max_reports) {
-    ended_.erase(ended_order_.front());
-    ended_order_.pop_front();
-  }
+  ended_.put(target, {std::move(report), state.reduction.target_version(), state.asked});
 }
 
 void Agent::Impl::cancel_reduction(const ObjectId& target, Code code, const std::string& why) {

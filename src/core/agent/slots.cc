@@ -18,9 +18,6 @@ std::uint32_t out_slice(const SlotOrder& order) {
   return order.role == SlotRole::kRoot ? order.target_slice : order.slice;
 }
 
-// A copy of what is combined has only that slice, if there are several.
-std::uint32_t only_slice(const SlotOrder& order) { return order.slices > 1 ? order.slice : kAllSlices; }
-
 }  // namespace
 
 // --- orders --------------------------------------------------------------------------------------------------------------
@@ -46,9 +43,7 @@ void Agent::Impl::on(NodeRef from, const SlotOrder& m) {
   const auto existing = slots_.find(key);
   if (existing != slots_.end() && existing->second.coordinator == from && existing->second.order.version == m.version)
     return tell_coordinator(key);
-  const auto refuse = [&](Code code, const std::string& why) {
-    send(from, SlotUpdate{m.target, m.slot, m.version, SlotState::kRefused, code, {}, refusal(why), 0});
-  };
+  const auto refuse = [&](Code code, const std::string& why) { send_refusal(from, key, m.version, code, {}, why); };
   if (!sane(m)) return refuse(Code::kInvalidArgument, "the order makes no sense here; are the limits different?");
   if (existing == slots_.end() && slots_.size() >= limits_.max_objects)
     return refuse(Code::kStoreFull, "it has too many places in reduces");
@@ -120,38 +115,6 @@ void Agent::Impl::start_slot(const SlotKey& key) {
   queue_for_room({key.first, slot_bytes(slot.order), false, key.second, 0, 0, {}, {}});
 }
 
-// Outputs of this node's own slots. False: one is not there yet.
-bool Agent::Impl::take_local_inputs(const SlotKey& key) {
-  SlotRecord& slot = slots_.at(key);
-  for (std::size_t i = 0; i < slot.feeds.size(); ++i) {
-    SlotFeed& feed = slot.feeds[i];
-    if (feed.from.node.id != self().id || feed.copy != 0) continue;
-    const auto exported = exports_.find({feed.from.id, feed.from.version});
-    if (exported == exports_.end()) return false;  // export_copy() looks again
-    COVERAGE_MARK(slot_takes_the_output_of_its_own_node);
-    feed.copy = exported->second.copy;
-    feed.local = feed.done = true;
-    ++table_.find(feed.copy)->holds;
-  }
-  return true;
-}
-
-// The new order's inputs, with what the old one had of them: it is kept, and goes on arriving.
-void Agent::Impl::take_over_inputs(std::vector<SlotFeed>& before, SlotRecord& slot) {
-  for (const SlotInput& input : slot.order.inputs) {
-    SlotFeed& feed = slot.feeds.emplace_back();
-    const auto old = std::ranges::find(before, input, &SlotFeed::from);
-    if (old != before.end() && old->copy != 0 && (old->local || old->slice == slot.order.slice)) {
-      COVERAGE_MARK(slot_kept_an_input);
-      std::swap(feed, *old);
-    }
-    feed.from = input;
-    if (feed.copy != 0 && !feed.local)
-      feeds_[feed.copy] = {{slot.order.target, slot.order.slot}, slot.feeds.size() - 1};
-    timers_.cancel(feed.retry);
-  }
-}
-
 std::uint64_t Agent::Impl::slot_bytes(const SlotOrder& order) const {
   const SliceRange range = slice_range(order.source_size, order.slices, 0);
   const std::uint64_t part = range.end - range.begin;
@@ -209,35 +172,6 @@ bool Agent::Impl::reserve_slot(SlotRecord& slot) {
   return true;
 }
 
-// Room for one slice of everything that is pulled: all of it, or nothing.
-bool Agent::Impl::reserve_feeds(SlotRecord& slot) {
-  const SlotOrder& o = slot.order;
-  const SliceRange range = slice_range(o.source_size, o.slices, o.slice);
-  std::vector<CopyKey> added;
-  for (SlotFeed& feed : slot.feeds) {
-    if (feed.copy != 0) continue;
-    Copy* copy = table_.add(feed.from.id, feed.from.version, range.end - range.begin, Alignment::kCacheLine);
-    if (copy == nullptr) {
-      for (const CopyKey key : added) table_.collect(*table_.find(key));
-      return false;
-    }
-    copy->current = false;
-    added.push_back(copy->key);
-  }
-  auto next = added.begin();
-  for (SlotFeed& feed : slot.feeds) {
-    if (feed.copy != 0) continue;
-    Copy& copy = *table_.find(*next++);
-    ++copy.holds;
-    feed.copy = copy.key;
-    feed.slice = o.slice;
-    feed.watermark = range.begin;
-    copy.open = true;
-    emit(effect::OpenCopy{copy.key, copy.extent, o.slices, false, o.source_size, only_slice(o)});
-  }
-  return true;
-}
-
 void Agent::Impl::start_combine(const SlotKey& key, SlotRecord& slot) {
   const SlotOrder& o = slot.order;
   const SliceRange range = slice_range(o.source_size, o.slices, o.slice);
@@ -248,7 +182,7 @@ void Agent::Impl::start_combine(const SlotKey& key, SlotRecord& slot) {
     out.combined = true;
     out.state = CopyState::kWriting;
     if (root) emit(effect::OpenCopy{out.key, out.extent, o.target_slices, false, 0, kAllSlices});
-    else emit(effect::OpenCopy{out.key, out.extent, o.slices, false, o.source_size, only_slice(o)});
+    else open_part(out, o);
     if (root) open_target(slot);
   }
   if (root) begin_root(slot);
@@ -369,10 +303,14 @@ void Agent::Impl::refuse_slot(SlotKey key, Code code, ObjectId culprit, const st
   const NodeRef coordinator = it->second.coordinator;
   const Version version = it->second.order.version;
   drop_slot(key);
-  send(coordinator, SlotUpdate{key.first, key.second, version, SlotState::kRefused, code, culprit, refusal(why), 0});
+  send_refusal(coordinator, key, version, code, culprit, why);
 }
 
-std::string Agent::Impl::refusal(const std::string& why) const { return "node " + self().id.to_string() + ": " + why; }
+void Agent::Impl::send_refusal(NodeRef to, const SlotKey& key, Version version, Code code, ObjectId culprit,
+                               const std::string& why) {
+  send(to, SlotUpdate{key.first, key.second, version, SlotState::kRefused, code, culprit,
+                      "node " + self().id.to_string() + ": " + why, 0});
+}
 
 // The target may not be: it was deleted, or another version of it exists.
 void Agent::Impl::refuse_slots_into(CopyKey out, Code code, const std::string& why) {
@@ -428,15 +366,6 @@ void Agent::Impl::commit_slot(const SlotKey& key) {
 void Agent::Impl::release_hold(CopyKey key) {
   --table_.find(key)->holds;
   collect(key);
-}
-
-void Agent::Impl::release_feed(SlotFeed& feed) {
-  timers_.cancel(feed.retry);
-  if (feed.copy == 0) return;
-  const auto it = feed.local ? feeds_.end() : feeds_.find(feed.copy);
-  if (it != feeds_.end() && &feed_at(it->second) == &feed) feeds_.erase(it);
-  release_hold(std::exchange(feed.copy, 0));
-  feed.transfer = 0;
 }
 
 void Agent::Impl::drop_slot(SlotKey key) {
