@@ -105,7 +105,7 @@ class EffectRunnerTest : public testing::Test {
 
 TEST_F(EffectRunnerTest, EachIsOneCallInOrder) {
   run({effect::OpenCopy{1, {0, 64}, 1, false}, effect::GrowCopy{1, 10}, effect::FollowCopy{1}, effect::SealCopy{1},
-       effect::StartPull{{}, {}, 1, {.transfer = 5, .id = {}}, Duration::us(1)}, effect::CancelPull{5},
+       effect::StartPull{{}, {}, 1, {.transfer = 5, .id = {}, .target = {}}, Duration::us(1)}, effect::CancelPull{5},
        effect::AcceptPull{3, 4, 1, {}}, effect::RefusePull{3, 9, Code::kUnavailable}, effect::StopServe{4},
        effect::CloseCopy{1}, effect::Disconnect{NodeId{1}}, effect::SendToAddress{{"10.0.0.1", 7411}, Sync{}}});
   EXPECT_THAT(transport_.done, ElementsAre("open 1 0 64 1 0", "grow 1 10", "follow 1", "seal 1", "start 1 5 1000",

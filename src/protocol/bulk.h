@@ -73,8 +73,9 @@ struct PullRequest {
   std::uint8_t priority = 1;      // 0 = urgent, 1 = normal, 2 = background
   std::uint32_t deadline_ms = 0;  // how soon the asker needs it; 0 = no deadline
   bool slot = false;              // the output of a reduce's slot, whose order may still be on its way to the parent
+  ObjectId target;                // what it is for: the object itself, or what it is reduced into
   template <typename A> void fields(A& a) {
-    a(transfer, id, version, slice, slices, offset, has_children, priority, deadline_ms, slot);
+    a(transfer, id, version, slice, slices, offset, has_children, priority, deadline_ms, slot, target);
   }
 };
 

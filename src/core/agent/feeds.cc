@@ -107,6 +107,7 @@ void Agent::Impl::pull_feed(const SlotKey& key, std::size_t index) {
   pull.slices = slot.order.slices;
   pull.offset = feed.watermark;
   pull.slot = true;
+  pull.target = slot.order.target;
   // There is nobody else to pull it from: silence only tells of a connection that died without a word.
   emit(effect::StartPull{feed.from.node, *address, copy.key, pull, patience(feed.silences) * 8});
 }

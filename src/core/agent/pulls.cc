@@ -75,7 +75,8 @@ bool Agent::Impl::start_pull(Record& record, Copy& copy, std::uint32_t slice, No
                    has_children(copy, slice),
                    1,
                    0,
-                   false};
+                   false,
+                   copy.id};
   emit(effect::StartPull{parent, *address, copy.key, pull, patience(fetch.silences)});
   return true;
 }

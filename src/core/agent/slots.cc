@@ -50,6 +50,7 @@ void Agent::Impl::on(NodeRef from, const SlotOrder& m) {
   SlotRecord before;
   if (existing != slots_.end()) {
     before = existing->second;
+    if (before.windows > 1 && before.order.slice > 0) COVERAGE_MARK(slot_ordered_anew_between_its_windows);
     for (const CopyKey own : before.own) ++table_.find(own)->holds;
     for (SlotFeed& feed : before.feeds) {
       feed.retry.reset();

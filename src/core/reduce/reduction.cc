@@ -182,6 +182,8 @@ void Reduction::plan_arrivals(Output& out) {
   const auto own = std::ranges::find(batch, self_, &std::pair<NodeRef, std::vector<ObjectId>>::first);
   if (complete() && own != batch.end()) std::rotate(own, own + 1, batch.end());
   if (slices_ == 0) choose_shape(batch.size());
+  // A ring, the same for all slices, and the one along which their sums go on to everybody: a node sends to one other only.
+  if (slices_ > 1) std::ranges::sort(batch, {}, [](const auto& entry) { return entry.first.id; });
   std::vector<std::uint32_t> groups;
   for (auto& [node, ids] : batch) groups.push_back(new_group(node, std::move(ids)));
   for (std::uint32_t slice = 0; slice < slices_; ++slice) {

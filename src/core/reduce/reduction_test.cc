@@ -287,6 +287,18 @@ TEST(Reduction, SlicesHaveRootsOfTheirOwnAndOneSetOfSources) {
   EXPECT_EQ(cluster.commits, 4u);
 }
 
+TEST(Reduction, AllSlicesGoRoundTheSameRingInTheOrderOfTheNodes) {
+  Cluster cluster(5, 5, ReduceOp::kSum, Spread::kSlices);
+  for (const std::uint64_t i : {4, 2, 5, 1, 3}) cluster.arrive(i, i);
+  cluster.expect_result({source(1), source(2), source(3), source(4), source(5)}, 5);
+  std::map<std::pair<NodeId, NodeId>, int> links;
+  for (const auto& [slot, order] : cluster.orders())
+    for (const SlotInput& input : order.second.inputs) ++links[{input.node.id, order.first.id}];
+  EXPECT_EQ(links.size(), 5u);
+  for (std::uint64_t i = 1; i <= 5; ++i)
+    EXPECT_EQ((links[{node(i).id, node(i % 5 + 1).id}]), 4) << "slices, from " << i;
+}
+
 TEST(Reduction, SourcesCanBeAddedWhileSomeAreMissing) {
   Cluster cluster(2, 2);
   cluster.arrive(1, 1);

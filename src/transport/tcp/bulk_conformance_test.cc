@@ -379,7 +379,9 @@ TEST_P(SharedConnectionTest, TheEarliestDeadlineGoesFirst) {
 }
 
 TEST_P(SharedConnectionTest, EqualStreamsShare) {
-  start({request(1, kId), request(2, kId)});
+  PullRequest other = request(2, kId);
+  other.target = {1, 2};
+  start({request(1, kId), other});
   ASSERT_TRUE(runs_until([&] { return child->transport->watermark(1, 0) > kSize / 2; }));
   EXPECT_GT(child->transport->watermark(2, 0), kSize / 4);
   ASSERT_TRUE(runs_until([&] { return child->ended.size() == 2; }));

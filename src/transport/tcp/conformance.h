@@ -184,7 +184,7 @@ class TransportTest : public testing::TestWithParam<TransportKind> {
   static PullRequest request(TransferId transfer, ObjectId id, std::uint64_t offset = 0) {
     PullRequest pull;
     pull.transfer = transfer;
-    pull.id = id;
+    pull.id = pull.target = id;
     pull.version = 1;
     pull.offset = offset;
     return pull;

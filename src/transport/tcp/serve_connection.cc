@@ -150,7 +150,7 @@ void ServeConnection::accept(ServeId serve, const CopyPtr& copy, const PullReque
   state.sent_at = now;
   serves_.emplace(pull.transfer, std::move(state));
   const Time deadline = pull.deadline_ms > 0 ? now + Duration::ms(pull.deadline_ms) : Time::never();
-  scheduler_.add(pull.transfer, pull.priority, deadline);
+  scheduler_.add(pull.transfer, {pull.priority, deadline, pull.target});
   queue_frame(FrameType::kAccept, pull.transfer, Code::kOk);
   context_.host.serve_began(*this, pull.transfer, serve, *copy);
   refresh(pull.transfer);

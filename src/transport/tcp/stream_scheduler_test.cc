@@ -18,8 +18,12 @@ StreamScheduler::Options options(std::uint64_t max_in_flight = 1000) { return {1
 
 class StreamSchedulerTest : public testing::Test {
  protected:
+  // A job of its own.
   void add_ready(std::uint64_t stream, std::uint8_t priority = 1, Time deadline = Time::never()) {
-    scheduler.add(stream, priority, deadline);
+    add_ready(stream, {priority, deadline, {1, stream}});
+  }
+  void add_ready(std::uint64_t stream, const StreamScheduler::Job& job) {
+    scheduler.add(stream, job);
     scheduler.set_ready(stream, true);
   }
   std::vector<std::uint64_t> turns(int count) {
@@ -37,7 +41,7 @@ class StreamSchedulerTest : public testing::Test {
 
 TEST_F(StreamSchedulerTest, NobodyReadyNobodysTurn) {
   EXPECT_FALSE(scheduler.next());
-  scheduler.add(1, 1, Time::never());
+  scheduler.add(1, {});
   EXPECT_FALSE(scheduler.next());
   EXPECT_FALSE(scheduler.any_ready());
 }
@@ -95,6 +99,33 @@ TEST_F(StreamSchedulerTest, ALoneStreamGetsLongTurns) {
   EXPECT_EQ(scheduler.next()->max_bytes, 100U);
   scheduler.set_ready(2, false);
   EXPECT_EQ(scheduler.next()->max_bytes, 1000U);
+}
+
+TEST_F(StreamSchedulerTest, AJobsStreamsGoOneAfterTheOther) {
+  const StreamScheduler::Job job{1, Time::never(), {9, 9}};
+  scheduler.add(1, job);
+  scheduler.add(2, job);
+  scheduler.set_ready(2, true);
+  scheduler.set_ready(1, true);
+  EXPECT_THAT(turns(3), ElementsAre(2, 2, 2));
+  EXPECT_EQ(scheduler.next()->max_bytes, 1000U) << "no other job is ready";
+  scheduler.set_ready(2, false);
+  EXPECT_THAT(turns(2), ElementsAre(1, 1));
+  scheduler.set_ready(2, true);
+  EXPECT_THAT(turns(2), ElementsAre(2, 2)) << "its first bytes came earlier";
+  scheduler.remove(2);
+  EXPECT_THAT(turns(1), ElementsAre(1));
+}
+
+TEST_F(StreamSchedulerTest, AJobOfManyStreamsGetsNoMoreThanAJobOfOne) {
+  const StreamScheduler::Job many{1, Time::never(), {9, 9}};
+  add_ready(1, many);
+  add_ready(2, many);
+  add_ready(3);
+  EXPECT_THAT(turns(6), ElementsAre(1, 3, 1, 3, 1, 3));
+  EXPECT_EQ(scheduler.next()->max_bytes, 100U);
+  scheduler.remove(1);
+  EXPECT_THAT(turns(4), ElementsAre(2, 3, 2, 3)) << "nor a new place in the line";
 }
 
 TEST_F(StreamSchedulerTest, InFlightBytesAreLimited) {
