@@ -19,6 +19,7 @@ import stats
 from report import Figure, Goal
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+SMALL = 4 * MIB  # up to here a repetition is so short that several make one sample
 UNDISTURBED = "x undisturbed"
 REPO = Path(__file__).resolve().parents[2]
 DEFAULT_BIN = REPO / "build" / "release" / "bin"
@@ -76,6 +77,15 @@ class Run:
         work = f"{self.work}: {what}" if what else self.work
         goal = self.row.goals.get(what or unit) if self._judged else None
         return Figure(self.row.name, work, value, unit, goal, samples, note)
+
+    def warm_up(self, once: Callable[[], object]) -> None:
+        """Pages and connections; peers do the same.
+
+        Receivers come in another order each time, and whoever meets for the first time makes a connection, which counts
+        beside a small object: most pairs meet before anything is measured.
+        """
+        for _ in range(2 * self.setting.hosts if self.setting.size <= SMALL else 1):
+            once()
 
     def in_turns(
         self, runs: dict[str, Callable[[], list[float]]], *, keep_all: bool = False

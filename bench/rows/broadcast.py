@@ -12,11 +12,10 @@ from cluster import Cluster, Worker, WorkerError, ask_all
 from lab import Lab, LabError
 from peers import REST_MS, mpi, raw
 from report import Figure, Goal, at_most
-from rows import MIB, UNDISTURBED, Row, Run, Setting, median_note, sleep_until
+from rows import MIB, SMALL, UNDISTURBED, Row, Run, Setting, median_note, sleep_until
 
 HOPLITE, TUNED, RELAY = "Hoplite", "Open MPI tuned", "bare relay"
 BESIDE_MPI = "x Open MPI tuned"
-SMALL = 4 * MIB  # up to here a repetition is so short that several make one sample
 
 
 @dataclass(frozen=True)
@@ -99,7 +98,7 @@ def at_once(run: Run) -> Iterator[Figure]:
         Cluster(lab, setting.bin_dir, memory=store_size(setting.size)) as cluster,
     ):
         broadcast = Broadcast(cluster, setting.size)
-        broadcast.once()  # warms pages and connections; peers do the same
+        run.warm_up(broadcast.once)
         turns = {HOPLITE: lambda: [together(broadcast.once()) for _ in range(batch)]}
         with_mpi = setting.with_peers or BESIDE_MPI in run.row.goals
         if with_mpi:

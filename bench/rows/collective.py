@@ -14,12 +14,11 @@ from cluster import Cluster, Worker, ask_all
 from lab import Lab
 from peers import REST_MS, gloo, mpi
 from report import Figure
-from rows import KIB, MIB, Run, Setting, median_note
+from rows import KIB, MIB, SMALL, Run, Setting, median_note
 
 HOPLITE, MPI, TUNED, GLOO = "Hoplite", "Open MPI", "Open MPI tuned", "Gloo"
 LIMIT, BETTER = "x limit", "x the better"
 TINY = 64 * KIB  # up to here Open MPI's own choice is its best: pipelines are for what takes time on the wire
-SMALL = 4 * MIB  # up to here a repetition is so short that several make one sample
 
 _seeds = itertools.count(1)
 
@@ -152,7 +151,7 @@ def beside_peers(
             Cluster(lab, setting.bin_dir, memory=store_size(setting.size)) as cluster,
             contextlib.ExitStack() as stack,
         ):
-            once(cluster, setting.size)  # warms pages and connections; peers do the same
+            run.warm_up(lambda: once(cluster, setting.size))
             peers = peers_of(run, lab, operation, stack)
             batch = batch_for(setting.size)
             hoplite = {HOPLITE: lambda: [once(cluster, setting.size) for _ in range(batch)]}

@@ -154,7 +154,7 @@ Time Reduction::next_wakeup() const { return std::min(gather_until_, retry_at_);
 
 void Reduction::plan_arrivals(Output& out) {
   gather_until_ = Time::never();
-  std::vector<std::pair<NodeRef, std::vector<ObjectId>>> batch;
+  std::map<NodeRef, std::vector<ObjectId>> batch;
   // Our own sources sit at the root, with whoever asked: then its link carries the bytes once.
   const bool last = used_ + arrived_.size() >= spec_.count;
   std::deque<ObjectId> held;
@@ -172,20 +172,18 @@ void Reduction::plan_arrivals(Output& out) {
     }
     source.state = SourceState::kUsed;
     ++used_;
-    const auto same = std::ranges::find(batch, source.node, &std::pair<NodeRef, std::vector<ObjectId>>::first);
-    if (same != batch.end()) same->second.push_back(id);
-    else batch.push_back({source.node, {id}});
+    batch[source.node].push_back(id);
   }
   arrived_ = std::move(held);
   if (batch.empty()) return;
   phase_ = ReducePhase::kRunning;
-  const auto own = std::ranges::find(batch, self_, &std::pair<NodeRef, std::vector<ObjectId>>::first);
-  if (complete() && own != batch.end()) std::rotate(own, own + 1, batch.end());
+  // Those that came together may stand in any order. They follow the ring of all nodes, ours last: then one reduce after the
+  // other uses the same connections, and so do all slices of an allreduce, in both phases.
+  const auto up_to_ours = std::distance(batch.begin(), batch.upper_bound(self_));
   if (slices_ == 0) choose_shape(batch.size());
-  // A ring, the same for all slices, and the one along which their sums go on to everybody: a node sends to one other only.
-  if (slices_ > 1) std::ranges::sort(batch, {}, [](const auto& entry) { return entry.first.id; });
   std::vector<std::uint32_t> groups;
   for (auto& [node, ids] : batch) groups.push_back(new_group(node, std::move(ids)));
+  std::rotate(groups.begin(), groups.begin() + up_to_ours, groups.end());
   for (std::uint32_t slice = 0; slice < slices_; ++slice) {
     std::vector<std::uint32_t> rotated = groups;
     std::rotate(rotated.begin(), rotated.begin() + slice * groups.size() / slices_, rotated.end());
