@@ -19,6 +19,9 @@ struct NodeId {
   std::string to_string() const { return hex64(value); }
 };
 
+// For users, to whom nodes are names; empty for none.
+inline std::string name_of(NodeId node) { return node.is_nil() ? std::string() : node.to_string(); }
+
 // One life of a node.
 struct NodeRef {
   NodeId id;

@@ -15,9 +15,6 @@ namespace {
 using namespace std::chrono_literals;
 using ::testing::HasSubstr;
 
-ByteView as_bytes(const std::string& text) { return std::as_bytes(std::span(text)); }
-std::string text_of(ByteView bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
-
 TEST(Async, ManyPutsAndGetsFromOneThread) {
   FakeDaemon daemon;
   auto client = daemon.connect();

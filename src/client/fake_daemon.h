@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -17,6 +18,9 @@
 #include "shm/arena.h"
 
 namespace hoplite::client {
+
+inline ByteView as_bytes(const std::string& text) { return std::as_bytes(std::span(text)); }
+inline std::string text_of(ByteView bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 
 class FakeDaemon {
  public:

@@ -61,8 +61,6 @@ Result<ObjectId> start(Connection& connection, ReduceSpec spec, const Timeout& t
   return to_target(subject, connection.ask(subject, client::Reduce{std::move(spec)}, deadline));
 }
 
-std::string name_of(NodeId node) { return node.is_nil() ? std::string() : node.to_string(); }
-
 ReduceStatus::Phase phase_of(ReducePhase phase) {
   switch (phase) {
     case ReducePhase::kWaiting: return ReduceStatus::Phase::kWaiting;

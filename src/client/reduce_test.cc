@@ -15,10 +15,6 @@ namespace {
 using namespace std::chrono_literals;
 using ::testing::HasSubstr;
 
-ByteView as_bytes(const std::string& text) { return std::as_bytes(std::span(text)); }
-
-std::string text_of(ByteView bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
-
 std::vector<ObjectId> names(std::size_t count) {
   std::vector<ObjectId> ids;
   for (std::size_t i = 0; i < count; ++i) ids.push_back(ObjectId::named("source " + std::to_string(i)));

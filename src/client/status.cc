@@ -20,8 +20,6 @@ Result<Answer> ask(client::Connection& connection, const char* verb, const clien
   return std::move(*answer);
 }
 
-std::string name_of(NodeId node) { return node.is_nil() ? std::string() : node.to_string(); }
-
 CopyPhase phase_of(CopyState state) {
   switch (state) {
     case CopyState::kKnows: return CopyPhase::kKnown;

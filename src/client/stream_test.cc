@@ -12,8 +12,6 @@ namespace {
 using namespace std::chrono_literals;
 using ::testing::HasSubstr;
 
-std::string text_of(ByteView bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
-
 TEST(Writer, WritesAdvancesAndSeals) {
   FakeDaemon daemon;
   auto client = daemon.connect();

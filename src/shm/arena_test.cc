@@ -10,20 +10,15 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <filesystem>
-#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "shm/memory_info.h"
+#include "shm/test_arena.h"
 
 namespace hoplite {
 namespace {
-
-std::unique_ptr<Arena> make_arena(std::uint64_t bytes, std::uint64_t ahead = 0) {
-  return Arena::create({.bytes = bytes, .prefault_ahead_bytes = ahead}).value();
-}
 
 // Patient: for what a thread of low priority does on a busy machine.
 bool eventually(auto condition) {
@@ -39,11 +34,6 @@ std::uint64_t resident_bytes(const Arena& arena, Extent range) {
   EXPECT_EQ(mincore(arena.base() + range.offset, range.size, pages.data()), 0);
   return static_cast<std::uint64_t>(std::count_if(pages.begin(), pages.end(), [](auto p) { return p & 1; })) *
          kPageBytes;
-}
-
-std::size_t open_descriptors() {
-  const std::filesystem::directory_iterator all("/proc/self/fd");
-  return static_cast<std::size_t>(std::distance(begin(all), end(all)));
 }
 
 TEST(ArenaTest, IsReadAndWritableAndRoundedToPages) {

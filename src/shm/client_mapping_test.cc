@@ -14,14 +14,10 @@
 #include <thread>
 #include <vector>
 
-#include "shm/arena.h"
+#include "shm/test_arena.h"
 
 namespace hoplite {
 namespace {
-
-std::unique_ptr<Arena> make_arena(std::uint64_t bytes) {
-  return Arena::create({.bytes = bytes, .prefault_ahead_bytes = 0}).value();
-}
 
 // As if it had come over a socket.
 UniqueFd duplicate(int fd) { return UniqueFd(fcntl(fd, F_DUPFD_CLOEXEC, 0)); }

@@ -7,17 +7,13 @@
 
 #include <array>
 #include <cstring>
-#include <filesystem>
 #include <string>
 #include <vector>
 
+#include "shm/test_arena.h"
+
 namespace hoplite {
 namespace {
-
-std::size_t open_descriptors() {
-  const std::filesystem::directory_iterator all("/proc/self/fd");
-  return static_cast<std::size_t>(std::distance(begin(all), end(all)));
-}
 
 ByteView as_bytes(const std::string& text) { return std::as_bytes(std::span(text)); }
 

@@ -5,46 +5,46 @@
 namespace hoplite {
 namespace {
 
-constexpr NodeRef kA{NodeId{1}, 0};
-constexpr NodeRef kB{NodeId{2}, 0};
+constexpr NodeRef kOne{NodeId{1}, 0};
+constexpr NodeRef kOther{NodeId{2}, 0};
 
 ObjectId named(int n) { return ObjectId::named("object " + std::to_string(n)); }
 
 TEST(VersionMemory, ForgetsInTimeAndKeepsWhatWasAddedAgain) {
   VersionMemory memory(10);
-  memory.add(named(1), 7, Time{100}, kA.id);
-  memory.add(named(2), 8, Time{110}, kA.id);
-  memory.add(named(1), 9, Time{200}, kA.id);
+  memory.add(named(1), 7, Time{100}, kOne.id);
+  memory.add(named(2), 8, Time{110}, kOne.id);
+  memory.add(named(1), 9, Time{200}, kOne.id);
   memory.expire(Time{150});
   EXPECT_EQ(memory.version_of(named(1)), 9u);
   EXPECT_FALSE(memory.contains(named(2)));
   memory.expire(Time{200});
   EXPECT_EQ(memory.size(), 0u);
-  EXPECT_TRUE(memory.of_home(kA.id).empty());
+  EXPECT_TRUE(memory.of_home(kOne.id).empty());
 }
 
 TEST(VersionMemory, HasABoundAndTheOldestGoFirst) {
   VersionMemory memory(10);
-  for (int i = 0; i < 25; ++i) memory.add(named(i), 1, Time{i + 1}, kA.id);
+  for (int i = 0; i < 25; ++i) memory.add(named(i), 1, Time{i + 1}, kOne.id);
   EXPECT_EQ(memory.size(), 10u);
   EXPECT_FALSE(memory.contains(named(14)));
   EXPECT_TRUE(memory.contains(named(15)));
-  EXPECT_EQ(memory.of_home(kA.id).size(), 10u);
+  EXPECT_EQ(memory.of_home(kOne.id).size(), 10u);
   // The same one again and again does not grow anything.
-  for (int i = 0; i < 1000; ++i) memory.add(named(24), 1, Time{100 + i}, kA.id);
+  for (int i = 0; i < 1000; ++i) memory.add(named(24), 1, Time{100 + i}, kOne.id);
   EXPECT_TRUE(memory.contains(named(24)));
 }
 
 TEST(VersionMemory, FollowsTheHomes) {
   VersionMemory memory(100);
-  for (int i = 0; i < 50; ++i) memory.add(named(i), 1, Time{1000}, kA.id);
-  memory.set_view({kA, kB}, {kB.id}, {});
-  for (int i = 0; i < 50; ++i) EXPECT_EQ(memory.at(named(i)).home, home_of(named(i), {kA, kB}).id);
-  EXPECT_EQ(memory.of_home(kA.id).size() + memory.of_home(kB.id).size(), 50u);
-  EXPECT_FALSE(memory.of_home(kB.id).empty());
-  memory.set_view({kB}, {}, {kA.id});
-  EXPECT_EQ(memory.of_home(kB.id).size(), 50u);
-  EXPECT_TRUE(memory.of_home(kA.id).empty());
+  for (int i = 0; i < 50; ++i) memory.add(named(i), 1, Time{1000}, kOne.id);
+  memory.set_view({kOne, kOther}, {kOther.id}, {});
+  for (int i = 0; i < 50; ++i) EXPECT_EQ(memory.at(named(i)).home, home_of(named(i), {kOne, kOther}).id);
+  EXPECT_EQ(memory.of_home(kOne.id).size() + memory.of_home(kOther.id).size(), 50u);
+  EXPECT_FALSE(memory.of_home(kOther.id).empty());
+  memory.set_view({kOther}, {}, {kOne.id});
+  EXPECT_EQ(memory.of_home(kOther.id).size(), 50u);
+  EXPECT_TRUE(memory.of_home(kOne.id).empty());
 }
 
 }  // namespace

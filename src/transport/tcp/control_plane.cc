@@ -16,8 +16,6 @@ constexpr std::size_t kScratchBytes = 256 * kKiB;  // one recv: dozens of messag
 constexpr std::size_t kKeptBytes = 256 * kKiB;     // an empty queue keeps no more memory than this
 constexpr std::size_t kLengthBytes = sizeof(std::uint32_t);
 
-bool would_block(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
-
 }  // namespace
 
 // A connection that we dial. It has a node from the start, or from the end of its handshake on.

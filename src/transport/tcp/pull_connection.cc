@@ -18,8 +18,6 @@ constexpr std::uint64_t kDiscardBytes = 64 * kKiB;
 // Nobody reads it; all connections of a thread share it.
 thread_local std::array<std::byte, kDiscardBytes> discard_sink;
 
-bool would_block(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
-
 }  // namespace
 
 PullConnection::PullConnection(const BulkContext& context, NodeRef parent, const Address& address)

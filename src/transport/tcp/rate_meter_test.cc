@@ -6,7 +6,7 @@ namespace hoplite::tcp {
 namespace {
 
 constexpr std::uint64_t kChunk = 62'500;  // 1 ms at 500 Mbit/s
-constexpr double kRate = 62'500'000;
+constexpr double kBytesPerSecond = 62'500'000;
 
 void flow(RateMeter& meter, Time& now, int chunks, std::uint64_t bytes = kChunk) {
   for (int i = 0; i < chunks; ++i) meter.record(now = now + Duration::ms(1), bytes);
@@ -26,7 +26,7 @@ TEST(RateMeter, PausesDoNotCount) {
     flow(meter, now, 50);
     now = now + Duration::s(3);
   }
-  EXPECT_NEAR(static_cast<double>(meter.bytes_per_second()), kRate, kRate * 0.01);
+  EXPECT_NEAR(static_cast<double>(meter.bytes_per_second()), kBytesPerSecond, kBytesPerSecond * 0.01);
 }
 
 TEST(RateMeter, FollowsAChange) {
@@ -34,7 +34,7 @@ TEST(RateMeter, FollowsAChange) {
   Time now{0};
   flow(meter, now, 50);
   flow(meter, now, 100, kChunk / 4);
-  EXPECT_NEAR(static_cast<double>(meter.bytes_per_second()), kRate / 4, kRate * 0.01);
+  EXPECT_NEAR(static_cast<double>(meter.bytes_per_second()), kBytesPerSecond / 4, kBytesPerSecond * 0.01);
 }
 
 TEST(RateMeters, KeepsOneForEachPeerUntilForgotten) {

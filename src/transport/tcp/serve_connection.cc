@@ -20,8 +20,6 @@ constexpr std::size_t kInputBytes = 4 * kKiB;
 // A flowing stream fills the segment within this time at 12 Mbit/s; a slower one does not mind small segments.
 constexpr Duration kTailDelay = Duration::ms(1);
 
-bool would_block(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
-
 StreamScheduler::Options scheduler_options(const BulkContext& context) {
   const std::uint64_t frame = context.limits.max_frame_bytes;
   const std::uint64_t shared = std::min(frame, kSharedFrameBytes);

@@ -91,11 +91,6 @@ void notice_vanished_peers(int fd) {
 
 }  // namespace
 
-void UniqueFd::reset(int fd) {
-  if (fd_ >= 0) close(fd_);
-  fd_ = fd;
-}
-
 Result<UniqueFd> listen_on(const Address& address) {
   const auto where = to_socket_address(address);
   if (!where) return where.error();

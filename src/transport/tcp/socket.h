@@ -1,33 +1,14 @@
 // TCP sockets: numeric addresses, non-blocking, closed on exec.
 #pragma once
 
+#include <cerrno>
 #include <string>
-#include <utility>
 
 #include "base/address.h"
+#include "base/unique_fd.h"
 #include "hoplite/error.h"
 
 namespace hoplite::tcp {
-
-// Owns a descriptor.
-class UniqueFd {
- public:
-  UniqueFd() = default;
-  explicit UniqueFd(int fd) : fd_(fd) {}
-  UniqueFd(UniqueFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  UniqueFd& operator=(UniqueFd&& other) noexcept {
-    if (this != &other) reset(std::exchange(other.fd_, -1));
-    return *this;
-  }
-  ~UniqueFd() { reset(); }
-
-  int get() const { return fd_; }
-  explicit operator bool() const { return fd_ >= 0; }
-  void reset(int fd = -1);
-
- private:
-  int fd_ = -1;
-};
 
 // kInvalidArgument for what is not a numeric address, kUnavailable with the reason if it cannot be listened on.
 Result<UniqueFd> listen_on(const Address& address);
@@ -53,6 +34,9 @@ std::string peer_host(int fd);
 // scheduler decides late. Both notice a peer that vanished without a word; membership is faster, this is the backstop.
 void tune_control(int fd);
 void tune_bulk(int fd);
+
+// Not now, but later: what a call on a non-blocking socket says.
+inline bool would_block(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
 
 // Sends what is held back by MSG_MORE.
 void push_held_tail(int fd);
