@@ -45,6 +45,30 @@ class Victims(unittest.TestCase):
                 reduce.middle_of_tree(slots, but_not="here")
 
 
+class Runs(unittest.TestCase):
+    def run_of(self, size: int) -> Run:
+        return Run(rows.all_rows()["relay-killed"], Setting(8, "500mbit", size, reps=3))
+
+    def test_small_objects_warm_up_most_pairs_of_hosts(self):
+        for size, times in {MIB: 16, 32 * MIB: 1}.items():
+            once = mock.Mock()
+            self.run_of(size).warm_up(once)
+            self.assertEqual(once.call_count, times, size)
+
+    def test_a_death_comes_half_way_through_what_was_undisturbed_so_far(self):
+        calm, halves = iter([2.0, 4.0, 3.0]), []
+
+        def killing(half_s: float) -> tuple[float, str]:
+            halves.append(half_s)
+            return 6.0, "killed"
+
+        with mock.patch.object(Run, "say"):
+            figure = self.run_of(32 * MIB).with_deaths(lambda: next(calm), killing, "a relay")
+        self.assertEqual(halves, [1.0, 1.5, 1.5])
+        self.assertEqual((figure.value.median, figure.unit), (2.0, rows.UNDISTURBED))
+        self.assertEqual(figure.samples, {"undisturbed": [2.0, 4.0, 3.0], "a relay killed": [6.0, 6.0, 6.0]})
+
+
 class References(unittest.TestCase):
     SAMPLES = {"Hoplite": [1.0, 2.0, 9.0], "Open MPI tuned": [4.0, 4.0, 5.0], "Gloo": [3.0, 8.0, 8.0]}
 

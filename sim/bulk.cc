@@ -168,6 +168,8 @@ void Bulk::start_pull(NodeIndex node, const effect::StartPull& start) {
     if (transfers_[other].request.slice == pull.slice)
       return sink_.contract_broken(node, name + ": another pull of that slice has not ended");
   if (planes_[node].pulls.contains(pull.transfer)) return sink_.contract_broken(node, name + ": the number is in use");
+  if (pull.target.is_nil() || (!pull.slot && pull.target != pull.id))
+    return sink_.contract_broken(node, name + ": does not say what it is for");
 
   const auto index = static_cast<TransferIndex>(transfers_.size());
   Transfer& transfer = transfers_.emplace_back();

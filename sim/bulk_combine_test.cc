@@ -32,6 +32,7 @@ class CombineTest : public BulkTest {
     PullRequest request;
     request.transfer = next_++;
     request.version = 5;
+    request.id = request.target = {1, 1};
     request.slice = slice;
     request.slices = slices;
     request.offset = bulk_->watermark(child, copy, slice);

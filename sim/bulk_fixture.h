@@ -41,6 +41,7 @@ class BulkTest : public ::testing::Test, public BulkSink {
     if (!bulk_->copies(child).contains(1)) bulk_->open_copy(child, {1, {0, size}, slices, false});
     PullRequest request;
     request.transfer = next_++;
+    request.id = request.target = {1, 1};
     request.version = 5;
     request.slice = slice;
     request.slices = slices;

@@ -21,6 +21,19 @@ TEST(ReduceCostModel, ItsChoiceIsWithinTenPercentOfTheBestShape) {
   });
 }
 
+// Both phases of an allreduce go round the same ring: the coordinator's chains and the home's plan agree about it.
+TEST(AllReduce, EveryNodeSendsToOneOther) {
+  ReduceScaleOptions options;
+  options.everybody = true;
+  options.spread = Spread::kSlices;
+  for (const std::uint32_t nodes : {2U, 3U, 8U}) {
+    options.nodes = nodes;
+    const ReduceScaleResult result = run_reduce_scale(options);
+    EXPECT_EQ(result.failure, "") << nodes;
+    EXPECT_EQ(result.receivers, 1U) << nodes << " nodes";
+  }
+}
+
 // The brute force itself can tell shapes apart.
 TEST(ReduceCostModel, ShapesDiffer) {
   ReduceScaleOptions chain;

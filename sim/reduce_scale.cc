@@ -5,6 +5,7 @@
 #include <functional>
 #include <iomanip>
 #include <map>
+#include <set>
 
 #include "core/reduce/cost.h"
 #include "sim/scale.h"
@@ -41,6 +42,8 @@ class ReduceRun final : public WorldObserver {
     result.failure = failure_;
     result.seconds = (last_view_ - called_).seconds();
     for (const auto& [node, pulls] : pulls_) result.width = std::max(result.width, pulls);
+    for (const auto& [node, others] : sent_to_)
+      result.receivers = std::max(result.receivers, static_cast<std::uint32_t>(others.size()));
     // Control messages do not share the receiver's link in the simulated network: what came along with them is charged here.
     if (result.width == 0 && options_.nodes > 2) result.seconds += (options_.nodes - 2) * transfer_s();
     result.bound_s = options_.nodes < 2 ? 0 : transfer_s();
@@ -61,6 +64,7 @@ class ReduceRun final : public WorldObserver {
   }
   void on_transfer(const Bulk::Transfer& transfer) override {
     if (transfer.request.slot) ++pulls_[transfer.child.node];
+    sent_to_[transfer.parent.node].insert(transfer.child.node);
   }
   void on_leave(NodeIndex) override {}
   void on_death(NodeIndex) override {}
@@ -125,6 +129,7 @@ class ReduceRun final : public WorldObserver {
     reduce.spec.spread = options_.everybody ? options_.spread : Spread::kNone;
     const ObjectId target = reduce.spec.target;
     pulls_.clear();
+    sent_to_.clear();
     views_ = 0;
     called_ = world_.now();
     ask(kCaller, Ask::kReduce, std::move(reduce));
@@ -149,6 +154,7 @@ class ReduceRun final : public WorldObserver {
   std::vector<ClientKey> clients_;
   std::map<ClientKey, CopyKey> created_;
   std::map<NodeIndex, std::uint32_t> pulls_;
+  std::map<NodeIndex, std::set<NodeIndex>> sent_to_;
   std::string failure_;
   std::uint32_t sealed_ = 0;
   std::uint32_t views_ = 0;
@@ -172,6 +178,7 @@ void print_reduce_scale(const ReduceScaleOptions& options, const ReduceScaleResu
       << "  " << (options.everybody ? "2 (n-1)/n S/B      " : "S/B                ") << " " << result.bound_s * 1e3
       << " ms: " << (result.bound_s > 0 ? result.seconds / result.bound_s : 0) << " x\n"
       << "  most inputs of one  " << name_of(result.width) << "\n"
+      << "  one sends to        " << result.receivers << " others at most\n"
       << std::setprecision(2) << "  simulated in        " << result.wall_s << " s, " << result.events << " events\n";
 }
 

@@ -42,7 +42,8 @@ struct ReduceScaleResult {
   double seconds = 0;
   // Into one node's link: size / rate; of an allreduce, the ring's bound 2 (n - 1) / n size / rate.
   double bound_s = 0;
-  std::uint32_t width = 0;  // the most inputs that one node pulled, of all slices; 0 = all were sent along
+  std::uint32_t width = 0;      // the most inputs that one node pulled, of all slices; 0 = all were sent along
+  std::uint32_t receivers = 0;  // the most others that one node sent to
   std::uint64_t events = 0;
   double wall_s = 0;
 };

@@ -79,10 +79,11 @@ class Run:
         return Figure(self.row.name, work, value, unit, goal, samples, note)
 
     def warm_up(self, once: Callable[[], object]) -> None:
-        """Pages and connections; peers do the same.
+        """Pages and connections.
 
         Receivers come in another order each time, and whoever meets for the first time makes a connection, which counts
-        beside a small object: most pairs meet before anything is measured.
+        beside a small object: most pairs meet before anything is measured. A peer's partners are always the same, and
+        have met after its one warm-up.
         """
         for _ in range(2 * self.setting.hosts if self.setting.size <= SMALL else 1):
             once()
@@ -112,8 +113,8 @@ class Run:
 
         `killing` is told when that is, and answers with its seconds and with what happened.
         """
-        samples: dict[str, list[float]] = {"undisturbed": [], f"{whose} killed": []}
-        calm, disturbed = samples.values()
+        calm: list[float] = []
+        disturbed: list[float] = []
         for rep in range(self.setting.reps):
             calm.append(undisturbed())
             seconds, words = killing(statistics.median(calm) / 2)
@@ -122,6 +123,7 @@ class Run:
                 f"{rep + 1} of {self.setting.reps}: undisturbed {stats.format_seconds(calm[-1])}, "
                 f"{words} {stats.format_seconds(seconds)}"
             )
+        samples = {"undisturbed": calm, f"{whose} killed": disturbed}
         note = median_note(samples, self.setting.limit())
         return self.figure(stats.ratio(disturbed, calm), UNDISTURBED, samples, note=note)
 

@@ -134,7 +134,7 @@ def one_after_another(run: Run) -> Iterator[Figure]:
         Cluster(lab, setting.bin_dir, memory=store_size(setting.size)) as cluster,
     ):
         broadcast = Broadcast(cluster, setting.size)
-        broadcast.once()
+        run.warm_up(broadcast.once)
         for rep in range(setting.reps):
             own = [arrival.seconds for arrival in broadcast.once(gap_s=0.1 * limit)]
             worst.append(max(own))
@@ -184,10 +184,11 @@ def relay_killed(run: Run) -> Iterator[Figure]:
         Cluster(lab, setting.bin_dir, memory=store_size(setting.size)) as cluster,
     ):
         broadcast = Broadcast(cluster, setting.size)
-        broadcast.once()
-        yield run.with_deaths(
+        run.warm_up(broadcast.once)
+        figure = run.with_deaths(
             lambda: together(broadcast.once()), lambda half_s: with_a_death(cluster, broadcast, half_s), "a relay"
         )
+    yield figure
 
 
 def row_at_once(name: str, about: str, setting: Setting, *, limit: Goal, mpi: Goal | None = None) -> Row:

@@ -105,7 +105,7 @@ def staggered(run: Run) -> Iterator[Figure]:
         Lab(setting.hosts, setting.rate) as lab,
         Cluster(lab, setting.bin_dir, memory=store_size(setting.size)) as cluster,
     ):
-        of_all_hosts(cluster, setting.size)  # warms pages and connections
+        run.warm_up(lambda: of_all_hosts(cluster, setting.size))
         samples = run.in_turns({HOPLITE: lambda: [late_arrivals(cluster, setting.size, gap_s)]})
     value = stats.ratio(samples[HOPLITE], limit)
     yield run.figure(value, LIMIT, samples, note=f"{median_note(samples)} after the last arrival")
@@ -128,7 +128,7 @@ def first_half(run: Run) -> Iterator[Figure]:
             sources = put_arrays(cluster, setting.size, present)
             return [Reduce(cluster, setting.size, promised + sources, count=len(sources)).once()]
 
-        once(absent)
+        run.warm_up(lambda: once(absent))
         samples = run.in_turns({some: lambda: once(absent), alone: lambda: once(range(0))})
     value = stats.ratio(samples[some], samples[alone])
     yield run.figure(value, ALONE, samples, note=median_note(samples, setting.limit()))
@@ -190,12 +190,13 @@ def source_killed(run: Run) -> Iterator[Figure]:
         Lab(setting.hosts, setting.rate) as lab,
         Cluster(lab, setting.bin_dir, memory=store_size(setting.size)) as cluster,
     ):
-        with_a_spare(cluster, setting.size).once()
-        yield run.with_deaths(
+        run.warm_up(lambda: with_a_spare(cluster, setting.size).once())
+        figure = run.with_deaths(
             lambda: with_a_spare(cluster, setting.size).once(),
             lambda half_s: with_a_death(cluster, setting.size, half_s),
             "a source's node",
         )
+    yield figure
 
 
 def row(name: str, about: str, setting: Setting, goals: dict[str, Goal]) -> Row:

@@ -60,7 +60,7 @@ struct Limits {
 
   // --- the wire
   std::uint32_t max_message_bytes = 4 * kMiB;  // one control message with its payload
-  std::uint32_t max_frame_bytes = 1 * kMiB;    // one bulk frame: bounds how long another stream waits for its turn
+  std::uint32_t max_frame_bytes = 1 * kMiB;    // one bulk frame: bounds how long another job waits for its turn
 };
 
 }  // namespace hoplite

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "shm/memory_info.h"
-#include "shm/test_arena.h"
+#include "shm/test_helpers.h"
 
 namespace hoplite {
 namespace {

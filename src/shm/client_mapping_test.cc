@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "shm/test_arena.h"
+#include "shm/test_helpers.h"
 
 namespace hoplite {
 namespace {

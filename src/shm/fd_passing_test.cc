@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "shm/test_arena.h"
+#include "shm/test_helpers.h"
 
 namespace hoplite {
 namespace {

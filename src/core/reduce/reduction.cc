@@ -177,8 +177,8 @@ void Reduction::plan_arrivals(Output& out) {
   arrived_ = std::move(held);
   if (batch.empty()) return;
   phase_ = ReducePhase::kRunning;
-  // Those that came together may stand in any order. They follow the ring of all nodes, ours last: then one reduce after the
-  // other uses the same connections, and so do all slices of an allreduce, in both phases.
+  // Those that came together may stand in any order. They follow the ring of node ids, ours last: then a chain finds the
+  // connections that others have made, and all slices of an allreduce use the same ones, in both phases (RingPlanner).
   const auto up_to_ours = std::distance(batch.begin(), batch.upper_bound(self_));
   if (slices_ == 0) choose_shape(batch.size());
   std::vector<std::uint32_t> groups;

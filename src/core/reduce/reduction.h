@@ -2,7 +2,8 @@
 //
 // Sources that arrive together on one node form a group. Every slice of the target has a tree of slots, one for each group,
 // which grows as groups arrive: a new slot takes outputs that are there, so early sources stream at once and the last one
-// sits at the root. Rules, by number in the code:
+// sits at the root; those that arrive together follow the order of node ids, the coordinator's own last. Rules, by number in
+// the code:
 //   1. The first `count` sources that arrive are used, each in exactly one group; later ones are spares. One set for all slices.
 //   2. A slot's output has a version. When anything below a slot changes, the slot and all above it get new versions; the
 //      target's version is that of its roots, and the same for all slices. So no output ever mixes two sets of sources.

@@ -14,9 +14,9 @@ NodeRef node(std::uint64_t n) { return {NodeId{n}, 0}; }
 class Cluster {
  public:
   explicit Cluster(std::uint32_t sources, std::uint32_t count, ReduceOp op = ReduceOp::kSum,
-                   Spread spread = Spread::kNone) {
+                   Spread spread = Spread::kNone, NodeRef self = node(1)) {
     Reduction::Options options;
-    options.self = node(1);
+    options.self = self;
     options.spec.target = {1, 1};
     for (std::uint32_t i = 1; i <= sources; ++i) options.spec.sources.push_back(source(i));
     options.spec.count = count;
@@ -287,16 +287,31 @@ TEST(Reduction, SlicesHaveRootsOfTheirOwnAndOneSetOfSources) {
   EXPECT_EQ(cluster.commits, 4u);
 }
 
-TEST(Reduction, AllSlicesGoRoundTheSameRingInTheOrderOfTheNodes) {
-  Cluster cluster(5, 5, ReduceOp::kSum, Spread::kSlices);
-  for (const std::uint64_t i : {4, 2, 5, 1, 3}) cluster.arrive(i, i);
-  cluster.expect_result({source(1), source(2), source(3), source(4), source(5)}, 5);
+// From whom to whom, and how often.
+std::map<std::pair<NodeId, NodeId>, int> links_of(const Cluster& cluster) {
   std::map<std::pair<NodeId, NodeId>, int> links;
   for (const auto& [slot, order] : cluster.orders())
     for (const SlotInput& input : order.second.inputs) ++links[{input.node.id, order.first.id}];
+  return links;
+}
+
+TEST(Reduction, AllSlicesGoRoundTheSameRingInTheOrderOfTheNodes) {
+  Cluster cluster(5, 5, ReduceOp::kSum, Spread::kSlices, node(3));
+  for (const std::uint64_t i : {4, 2, 5, 1, 3}) cluster.arrive(i, i);
+  cluster.expect_result({source(1), source(2), source(3), source(4), source(5)}, 5);
+  auto links = links_of(cluster);
   EXPECT_EQ(links.size(), 5u);
   for (std::uint64_t i = 1; i <= 5; ++i)
     EXPECT_EQ((links[{node(i).id, node(i % 5 + 1).id}]), 4) << "slices, from " << i;
+}
+
+TEST(Reduction, AChainIsTheSameRingAndEndsAtTheAsker) {
+  Cluster cluster(5, 5, ReduceOp::kSum, Spread::kNone, node(3));
+  for (const std::uint64_t i : {4, 3, 2, 5, 1}) cluster.arrive(i, i);
+  cluster.expect_result({source(1), source(2), source(3), source(4), source(5)});
+  auto links = links_of(cluster);
+  EXPECT_EQ(links.size(), 4u);
+  for (const std::uint64_t i : {4, 5, 1, 2}) EXPECT_EQ((links[{node(i).id, node(i % 5 + 1).id}]), 1) << "from " << i;
 }
 
 TEST(Reduction, SourcesCanBeAddedWhileSomeAreMissing) {

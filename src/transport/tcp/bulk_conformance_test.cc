@@ -378,7 +378,7 @@ TEST_P(SharedConnectionTest, TheEarliestDeadlineGoesFirst) {
   EXPECT_THAT(child->end_order, ElementsAre(3, 2, 1));
 }
 
-TEST_P(SharedConnectionTest, EqualStreamsShare) {
+TEST_P(SharedConnectionTest, EqualJobsShare) {
   PullRequest other = request(2, kId);
   other.target = {1, 2};
   start({request(1, kId), other});
@@ -387,6 +387,28 @@ TEST_P(SharedConnectionTest, EqualStreamsShare) {
   ASSERT_TRUE(runs_until([&] { return child->ended.size() == 2; }));
   EXPECT_TRUE(child->holds(0, pattern(kSize, 1)));
   EXPECT_TRUE(child->holds(kSize, pattern(kSize, 1)));
+}
+
+TEST_P(BulkConformanceTest, SlicesOfOneObjectComeOneAfterTheOther) {
+  TcpOptions slow;
+  slow.max_rate = 20'000'000;
+  const auto parent = make_node(1, slow);
+  const auto child = make_node(2);
+  constexpr std::uint64_t kSize = 8 * kMiB;
+  parent->offer(kId, 1, 0, pattern(kSize, 1));
+  child->transport->open_copy(1, {{0, kSize}, 2, false});
+  const std::uint64_t second = slice_range(kSize, 2, 1).begin;
+  for (std::uint32_t slice = 0; slice < 2; ++slice) {
+    PullRequest one = request(slice + 1, kId, slice_range(kSize, 2, slice).begin);
+    one.slice = slice;
+    one.slices = 2;
+    pull(*child, *parent, 1, one);
+  }
+  ASSERT_TRUE(runs_until([&] { return child->transport->watermark(1, 0) > second / 2; }));
+  EXPECT_EQ(child->transport->watermark(1, 1), second) << "not before all of the first";
+  ASSERT_TRUE(runs_until([&] { return child->ended.size() == 2; }));
+  EXPECT_THAT(child->end_order, ElementsAre(1, 2));
+  EXPECT_TRUE(child->holds(0, pattern(kSize, 1)));
 }
 
 TEST_P(BulkConformanceTest, GrowthIsReportedToFollowersAndNotToOthers) {

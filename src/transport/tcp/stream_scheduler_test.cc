@@ -22,8 +22,8 @@ class StreamSchedulerTest : public testing::Test {
   void add_ready(std::uint64_t stream, std::uint8_t priority = 1, Time deadline = Time::never()) {
     add_ready(stream, {priority, deadline, {1, stream}});
   }
-  void add_ready(std::uint64_t stream, const StreamScheduler::Job& job) {
-    scheduler.add(stream, job);
+  void add_ready(std::uint64_t stream, const StreamScheduler::Job& job, std::uint64_t part = 0) {
+    scheduler.add(stream, job, part);
     scheduler.set_ready(stream, true);
   }
   std::vector<std::uint64_t> turns(int count) {
@@ -41,7 +41,7 @@ class StreamSchedulerTest : public testing::Test {
 
 TEST_F(StreamSchedulerTest, NobodyReadyNobodysTurn) {
   EXPECT_FALSE(scheduler.next());
-  scheduler.add(1, {});
+  scheduler.add(1, {}, 0);
   EXPECT_FALSE(scheduler.next());
   EXPECT_FALSE(scheduler.any_ready());
 }
@@ -101,14 +101,15 @@ TEST_F(StreamSchedulerTest, ALoneStreamGetsLongTurns) {
   EXPECT_EQ(scheduler.next()->max_bytes, 1000U);
 }
 
-TEST_F(StreamSchedulerTest, AJobsStreamsGoOneAfterTheOther) {
-  const StreamScheduler::Job job{1, Time::never(), {9, 9}};
-  scheduler.add(1, job);
-  scheduler.add(2, job);
+constexpr StreamScheduler::Job kJob{1, Time::never(), {9, 9}};
+
+TEST_F(StreamSchedulerTest, TheFirstPartOfAJobThatWasReadyGoesFirst) {
+  scheduler.add(1, kJob, 1);
+  scheduler.add(2, kJob, 2);
   scheduler.set_ready(2, true);
   scheduler.set_ready(1, true);
   EXPECT_THAT(turns(3), ElementsAre(2, 2, 2));
-  EXPECT_EQ(scheduler.next()->max_bytes, 1000U) << "no other job is ready";
+  EXPECT_EQ(scheduler.next()->max_bytes, 1000U) << "it takes no turns with anybody";
   scheduler.set_ready(2, false);
   EXPECT_THAT(turns(2), ElementsAre(1, 1));
   scheduler.set_ready(2, true);
@@ -117,10 +118,23 @@ TEST_F(StreamSchedulerTest, AJobsStreamsGoOneAfterTheOther) {
   EXPECT_THAT(turns(1), ElementsAre(1));
 }
 
+TEST_F(StreamSchedulerTest, StreamsOfOnePartTakeTurns) {
+  add_ready(1, kJob, 5);
+  add_ready(2, kJob, 5);
+  add_ready(3, kJob, 6);
+  EXPECT_THAT(turns(4), ElementsAre(1, 2, 1, 2));
+  EXPECT_EQ(scheduler.next()->max_bytes, 100U);
+  scheduler.remove(1);
+  EXPECT_EQ(scheduler.next()->max_bytes, 1000U);
+  scheduler.remove(2);
+  EXPECT_THAT(turns(1), ElementsAre(3));
+  add_ready(4, kJob, 5);
+  EXPECT_THAT(turns(1), ElementsAre(3)) << "the part has begun anew";
+}
+
 TEST_F(StreamSchedulerTest, AJobOfManyStreamsGetsNoMoreThanAJobOfOne) {
-  const StreamScheduler::Job many{1, Time::never(), {9, 9}};
-  add_ready(1, many);
-  add_ready(2, many);
+  add_ready(1, kJob, 1);
+  add_ready(2, kJob, 2);
   add_ready(3);
   EXPECT_THAT(turns(6), ElementsAre(1, 3, 1, 3, 1, 3));
   EXPECT_EQ(scheduler.next()->max_bytes, 100U);
@@ -166,6 +180,43 @@ TEST_F(StreamSchedulerTest, FairUnderChurn) {
     ++counts[stream];
   }
   for (std::uint64_t stream = 2; stream <= 5; ++stream) EXPECT_NEAR(counts[stream], counts[1], 1);
+}
+
+// As a connection does it: a stream is not ready while its bytes are in a frame. Whoever is ready is served in the end, and a
+// turn is given only to those that are.
+TEST_F(StreamSchedulerTest, NobodyIsForgottenWhateverComesAndGoes) {
+  Random random(11);
+  std::map<std::uint64_t, std::uint64_t> left;  // bytes, by stream
+  std::uint64_t last = 0;
+  for (int step = 0; step < 20'000; ++step) {
+    if (left.size() < 12 && step < 15'000 && random.chance(0.3)) {
+      const auto priority = static_cast<std::uint8_t>(random.between(0, 2));
+      scheduler.add(++last, {priority, Time::never(), {1, random.between(1, 4)}}, random.between(0, 2));
+      left[last] = random.between(1, 2000);
+      scheduler.set_ready(last, true);
+    }
+    if (!left.empty() && random.chance(0.02)) {
+      scheduler.remove(left.begin()->first);
+      left.erase(left.begin());
+    }
+    const auto turn = scheduler.next();
+    ASSERT_EQ(turn.has_value(), !left.empty());
+    if (!turn) continue;
+    ASSERT_TRUE(left.contains(turn->stream));
+    const std::uint64_t bytes = std::min(turn->max_bytes, left[turn->stream]);
+    left[turn->stream] -= bytes;
+    scheduler.set_ready(turn->stream, false);
+    scheduler.taken(turn->stream, bytes);
+    scheduler.passed_on(bytes);
+    if (left[turn->stream] > 0) {
+      scheduler.set_ready(turn->stream, true);
+      continue;
+    }
+    scheduler.remove(turn->stream);
+    left.erase(turn->stream);
+  }
+  EXPECT_TRUE(left.empty());
+  EXPECT_FALSE(scheduler.any_ready());
 }
 
 }  // namespace
