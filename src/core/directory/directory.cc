@@ -355,8 +355,10 @@ void Directory::on_want(Time now, NodeRef from, const Want& want, Output& out) {
   if (want.mode == WantMode::kFetch) {
     const Holder* holder = entry.holders.find(from.id);
     if (holder != nullptr && holder->state != CopyState::kGrowing && holder->roots == 0) {
-      // It asks, so it does not have it, unless this is an old request that crossed its put.
-      if (holder->primary) return;
+      // It asks, so it does not have it, unless this is an old request that crossed its put. One that is younger than a put
+      // which has not ended tells that the put was given up, and that the word of it was lost.
+      const bool given_up = holder->state == CopyState::kWriting && want.request > holder->request;
+      if (holder->primary && !given_up) return;
       unhold(want.id, entry, from.id);
       resolve(now, want.id, entry, out);
     }

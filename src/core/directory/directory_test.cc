@@ -290,5 +290,21 @@ TEST_F(DirectoryTest, NothingIsKeptForADeadWaiter) {
   EXPECT_EQ(directory_.size(), 0u);
 }
 
+// Seed 4123242: the word that a put was given up was lost with its connection, and the id stayed taken.
+TEST_F(DirectoryTest, WhoAsksAfterItsPutHasGivenItUp) {
+  put(kA, 10, false);
+  put(kB, 11);
+  EXPECT_EQ(sent_to<PutReply>(kB)->code, Code::kExists);
+  Want old;
+  old.request = 0;
+  old.id = kId;
+  directory_.on_want(now_, kA, old, out_);
+  put(kB, 12);
+  EXPECT_EQ(sent_to<PutReply>(kB)->code, Code::kExists) << "the request is older than the put";
+  want(kA);
+  put(kB, 13);
+  EXPECT_EQ(sent_to<PutReply>(kB)->code, Code::kOk);
+}
+
 }  // namespace
 }  // namespace hoplite
