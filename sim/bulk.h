@@ -1,8 +1,9 @@
 // The simulated data plane: copies, pulls, serves and combinations as events.h and protocol/bulk.h describe them.
 //
 // A child dials its parent (one bulk connection for each pair), asks, and gets frames back. Data moves in pieces: a node's
-// uplink sends one piece at a time, taking turns among its serves (also those of one object, which TCP sends one after the other); the downlink takes what arrives in order; a window
-// bounds what is under way in a stream, so a slow receiver slows its own stream only. Where the contract says that threads
+// uplink sends one piece at a time, taking turns among its serves (also those of one object, which the real one sends one
+// after the other); the downlink takes what arrives in order; a window bounds what is under way in a stream, so a slow
+// receiver slows its own stream only. Where the contract says that threads
 // may still touch a copy, this one does: bytes are read at the end of a piece's time on the wire, and a pull scribbles behind
 // its watermark until PullEnded, as a combination that was stopped does until CopyClosed. So an agent that frees or reuses
 // memory too early is seen. The arithmetic itself takes no time.

@@ -28,16 +28,6 @@ class CombineTest : public BulkTest {
   ByteSpan memory(NodeIndex node, CopyKey copy, std::uint64_t size) {
     return ByteSpan(arenas_[node]).subspan((copy - 1) * kRoom, size);
   }
-  void pull_into(NodeIndex child, CopyKey copy, NodeIndex parent, std::uint32_t slice = 0, std::uint32_t slices = 1) {
-    PullRequest request;
-    request.transfer = next_++;
-    request.version = 5;
-    request.id = request.target = {1, 1};
-    request.slice = slice;
-    request.slices = slices;
-    request.offset = bulk_->watermark(child, copy, slice);
-    bulk_->start_pull(child, {hosts_[parent].ref, hosts_[parent].address, copy, request, kPatience});
-  }
   void sum(NodeIndex node, std::vector<effect::Combine::Input> inputs, std::uint32_t slice = 0, bool final = true) {
     bulk_->combine(node, {kOut, slice, ReduceOp::kSum, DType::kU64, 1, final, std::move(inputs)});
   }

@@ -39,14 +39,18 @@ class BulkTest : public ::testing::Test, public BulkSink {
   TransferId pull(NodeIndex child, NodeIndex parent, std::uint64_t size, std::uint32_t slices = 1,
                   std::uint32_t slice = 0) {
     if (!bulk_->copies(child).contains(1)) bulk_->open_copy(child, {1, {0, size}, slices, false});
+    return pull_into(child, 1, parent, slice, slices);
+  }
+  TransferId pull_into(NodeIndex child, CopyKey copy, NodeIndex parent, std::uint32_t slice = 0,
+                       std::uint32_t slices = 1) {
     PullRequest request;
     request.transfer = next_++;
     request.id = request.target = {1, 1};
     request.version = 5;
     request.slice = slice;
     request.slices = slices;
-    request.offset = bulk_->watermark(child, 1, slice);
-    bulk_->start_pull(child, {hosts_[parent].ref, hosts_[parent].address, 1, request, kPatience});
+    request.offset = bulk_->watermark(child, copy, slice);
+    bulk_->start_pull(child, {hosts_[parent].ref, hosts_[parent].address, copy, request, kPatience});
     return request.transfer;
   }
   void run(Duration time = Duration::s(100)) {

@@ -178,7 +178,7 @@ void print_reduce_scale(const ReduceScaleOptions& options, const ReduceScaleResu
       << "  " << (options.everybody ? "2 (n-1)/n S/B      " : "S/B                ") << " " << result.bound_s * 1e3
       << " ms: " << (result.bound_s > 0 ? result.seconds / result.bound_s : 0) << " x\n"
       << "  most inputs of one  " << name_of(result.width) << "\n"
-      << "  most receivers of one " << result.receivers << "\n"
+      << "  most receivers      " << result.receivers << "\n"
       << std::setprecision(2) << "  simulated in        " << result.wall_s << " s, " << result.events << " events\n";
 }
 

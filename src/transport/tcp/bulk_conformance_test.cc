@@ -130,10 +130,8 @@ TEST_P(BulkConformanceTest, SlicesArePulledOnTheirOwn) {
   right->offer(kId, 1, 0, pattern(kSize, 1), 1);  // a sealed copy has all bytes, however it was cut
   child->transport->open_copy(1, {{64, kSize}, kSlices, false});
   for (std::uint32_t slice = 0; slice < kSlices; ++slice) {
-    PullRequest pull_slice = request(slice + 1, kId, slice_range(kSize, kSlices, slice).begin);
+    const PullRequest pull_slice = slice_request(slice + 1, kId, kSize, slice, kSlices);
     EXPECT_EQ(child->transport->watermark(1, slice), pull_slice.offset);
-    pull_slice.slice = slice;
-    pull_slice.slices = kSlices;
     pull(*child, slice == 1 ? *right : *left, 1, pull_slice);
   }
   ASSERT_TRUE(runs_until([&] { return child->ended.size() == kSlices; }));
@@ -398,12 +396,8 @@ TEST_P(BulkConformanceTest, SlicesOfOneObjectComeOneAfterTheOther) {
   parent->offer(kId, 1, 0, pattern(kSize, 1));
   child->transport->open_copy(1, {{0, kSize}, 2, false});
   const std::uint64_t second = slice_range(kSize, 2, 1).begin;
-  for (std::uint32_t slice = 0; slice < 2; ++slice) {
-    PullRequest one = request(slice + 1, kId, slice_range(kSize, 2, slice).begin);
-    one.slice = slice;
-    one.slices = 2;
-    pull(*child, *parent, 1, one);
-  }
+  for (std::uint32_t slice = 0; slice < 2; ++slice)
+    pull(*child, *parent, 1, slice_request(slice + 1, kId, kSize, slice, 2));
   ASSERT_TRUE(runs_until([&] { return child->transport->watermark(1, 0) > second / 2; }));
   EXPECT_EQ(child->transport->watermark(1, 1), second) << "not before all of the first";
   ASSERT_TRUE(runs_until([&] { return child->ended.size() == 2; }));

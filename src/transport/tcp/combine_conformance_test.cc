@@ -82,12 +82,6 @@ class CombineConformanceTest : public TransportTest {
     child.transport->open_copy(copy, {extent, 1, false});
     pull(child, parent, copy, request(transfer, id));
   }
-  static PullRequest slice_request(TransferId transfer, std::uint64_t size, std::uint32_t slice, std::uint32_t slices) {
-    PullRequest pull = request(transfer, kId, slice_range(size, slices, slice).begin);
-    pull.slice = slice;
-    pull.slices = slices;
-    return pull;
-  }
   static bool holds_front(const TestNode& node, std::uint64_t offset, const std::vector<std::byte>& bytes,
                           std::uint64_t count) {
     return std::memcmp(node.arena.data() + offset, bytes.data(), count) == 0;
@@ -231,7 +225,7 @@ TEST_P(CombineConformanceTest, WhatIsNotFinalEndsWhenItIsSealed) {
   order.final = false;
   node->transport->combine(order);
   child->transport->open_copy(1, {{0, kSize}, 2, false});
-  pull(*child, *node, 1, slice_request(1, kSize, 1, 2));
+  pull(*child, *node, 1, slice_request(1, kId, kSize, 1, 2));
   ASSERT_TRUE(runs_until([&] { return child->transport->watermark(1, 1) == kSize && !node->combined.empty(); }));
   run_for(Duration::ms(5));
   EXPECT_THAT(child->ended, IsEmpty());
@@ -292,13 +286,13 @@ TEST_P(CombineConformanceTest, ASliceAloneIsPulledServedAndCombined) {
   std::fill(relay->arena.begin() + 4 * kMiB, relay->arena.end(), std::byte{0xAB});
   relay->transport->open_copy(2, only);
   EXPECT_EQ(relay->transport->watermark(2, kSlice), kPart.begin);
-  pull(*relay, *source, 2, slice_request(1, kSize, kSlice, kSlices));
+  pull(*relay, *source, 2, slice_request(1, kId, kSize, kSlice, kSlices));
   relay->transport->open_copy(3, made);
   relay->served[kId] = 3;
   relay->transport->combine(sum_of<std::uint64_t>({{2, kSlice, kPart.begin}, {1, 0, kPart.begin}}, 3, kSlice));
   // The root puts the sum into its place in the whole.
   root->transport->open_copy(2, only);
-  pull(*root, *relay, 2, slice_request(1, kSize, kSlice, kSlices));
+  pull(*root, *relay, 2, slice_request(1, kId, kSize, kSlice, kSlices));
   root->transport->open_copy(kOut, {{8 * kMiB, kSize}, kSlices, false});
   root->transport->combine(sum_of<std::uint64_t>({{2, kSlice, kPart.begin}, {1, 0, kPart.begin}}, kOut, kSlice));
   ASSERT_TRUE(runs_until([&] { return !root->combined.empty() && root->ended_as(1, PullEnd::kComplete); }));
@@ -314,15 +308,15 @@ TEST_P(CombineConformanceTest, ASliceAloneIsPulledServedAndCombined) {
 
   // Nothing but that slice can be had there, sealed or not.
   root->transport->open_copy(20, {{16 * kMiB, kSize}, kSlices, false});
-  pull(*root, *relay, 20, slice_request(2, kSize, 0, kSlices));
+  pull(*root, *relay, 20, slice_request(2, kId, kSize, 0, kSlices));
   ASSERT_TRUE(runs_until([&] { return root->ended_as(2, PullEnd::kRefused); }));
   relay->transport->seal_copy(3, kAllSlices);
-  pull(*root, *relay, 20, slice_request(3, kSize, 0, kSlices));
+  pull(*root, *relay, 20, slice_request(3, kId, kSize, 0, kSlices));
   ASSERT_TRUE(runs_until([&] { return root->ended_as(3, PullEnd::kRefused); }));
   root->transport->open_copy(21, {{20 * kMiB, kSize}, 1, false});
-  pull(*root, *relay, 21, slice_request(4, kSize, 0, 1));
+  pull(*root, *relay, 21, slice_request(4, kId, kSize, 0, 1));
   ASSERT_TRUE(runs_until([&] { return root->ended_as(4, PullEnd::kRefused); }));
-  pull(*root, *relay, 20, slice_request(5, kSize, kSlice, kSlices));
+  pull(*root, *relay, 20, slice_request(5, kId, kSize, kSlice, kSlices));
   ASSERT_TRUE(runs_until([&] { return root->ended_as(5, PullEnd::kComplete); }));
 }
 
@@ -342,7 +336,7 @@ TEST_P(CombineConformanceTest, SlicesOfOneCopyAreCombinedAndPulledSideBySide) {
   for (std::uint32_t slice = 0; slice < kSlices; ++slice) {
     const std::uint64_t begin = slice_range(kSize, kSlices, slice).begin;
     if (slice % 2 == 0) node->transport->combine(sum_of<float>({{1, 0, begin}, {2, 0, begin}}, kOut, slice));
-    else pull(*node, *other, kOut, slice_request(slice, kSize, slice, kSlices));
+    else pull(*node, *other, kOut, slice_request(slice, kId, kSize, slice, kSlices));
   }
   ASSERT_TRUE(runs_until([&] { return node->ended.size() == 2 && node->combined.size() == 2; }));
   EXPECT_TRUE(node->holds(4 * kMiB, expected));

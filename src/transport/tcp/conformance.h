@@ -189,6 +189,14 @@ class TransportTest : public testing::TestWithParam<TransportKind> {
     pull.offset = offset;
     return pull;
   }
+  // All of one slice of an object of `size` bytes.
+  static PullRequest slice_request(TransferId transfer, ObjectId id, std::uint64_t size, std::uint32_t slice,
+                                   std::uint32_t slices) {
+    PullRequest pull = request(transfer, id, slice_range(size, slices, slice).begin);
+    pull.slice = slice;
+    pull.slices = slices;
+    return pull;
+  }
   void pull(TestNode& child, const TestNode& parent, CopyKey copy, const PullRequest& request) const {
     child.transport->start_pull(parent.self, parent.address(), copy, request, patience);
   }
