@@ -316,11 +316,13 @@ void Clients::replied(RequestNumber number, const client::WaitDone& done) {
   judge_.wait_done(number);
 }
 
-void Clients::replied(RequestNumber number, const client::Removed&) {
+void Clients::replied(RequestNumber number, const client::Removed& removed) {
   const RequestRecord& request = ledger_.requests[number];
   if (request.kind != Ask::kRemove) return judge_.wrong_answer(number, "Removed");
   end(number, Code::kOk, {});
-  ledger_.objects[request.id].removes[request.remove].done = world_.now();
+  RemoveRecord& remove = ledger_.objects[request.id].removes[request.remove];
+  remove.done = world_.now();
+  remove.existed = removed.existed;
 }
 
 void Clients::replied(RequestNumber number, const client::Reducing& reducing) {

@@ -23,7 +23,8 @@ inline constexpr std::array kInvariants{
     Invariant{"true-reason", "A request that fails says why, and that is true."},
     Invariant{"deadlines-hold", "A request times out at its deadline: not before, and not much later."},
     Invariant{"deleted-stays-deleted",
-              "What was there before a delete began is not read after the delete was confirmed."},
+              "What was there before a delete began is not read after the delete was confirmed, "
+              "or soon after if it was on a node that nobody else knew."},
     Invariant{"one-committed-version", "A second put of an id succeeds only after the first was lost or deleted."},
     Invariant{"done-is-readable", "A put that was confirmed can be read until it is lost or deleted."},
     Invariant{"one-answer", "Every request gets exactly one final answer, of the kind that belongs to it."},

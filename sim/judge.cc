@@ -164,10 +164,13 @@ bool Judge::reduce_may_fail(PutNumber put_number, Code code, int depth) const {
 
 void Judge::check_deletes(const RequestRecord& request, PutNumber put) {
   const PutRecord& record = ledger_.puts[put];
-  for (const RemoveRecord& remove : ledger_.about(request.id).removes)
-    if (record.done < remove.asked && remove.done < request.asked && calm_since(remove.asked))
+  for (const RemoveRecord& remove : ledger_.about(request.id).removes) {
+    // Nobody knew it: it is on a node that the others are about to hear of, and it goes when they have.
+    const Time gone = remove.existed || remove.done == Time::never() ? remove.done : remove.done + options_.settle;
+    if (record.done < remove.asked && gone < request.asked && calm_since(remove.asked))
       world_.violate("deleted-stays-deleted", "put " + std::to_string(put) + " of " + object(request.id) +
                                                   " was read on " + node_name(request.node) + " after its delete");
+  }
 }
 
 // The get was asked after another put had been confirmed, and nothing has been lost or deleted since.

@@ -45,6 +45,7 @@ struct PutRecord {
 struct RemoveRecord {
   Time asked;
   Time done = Time::never();
+  bool existed = true;  // by its answer
 };
 
 struct ObjectRecord {

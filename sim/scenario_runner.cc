@@ -166,9 +166,13 @@ class Player {
     return key;
   }
   ObjectId object(const std::string& name) {
-    const ObjectId id = ObjectId::named(name);
-    world_->trace().names().add_object(id, name);
-    return id;
+    const auto [it, fresh] = objects_.try_emplace(name);
+    if (!fresh) return it->second;
+    const std::size_t colon = name.find(':');
+    it->second = colon == std::string::npos ? ObjectId::named(name)
+                                            : clients_->new_id(client(running_node(name.substr(0, colon)), "c1"));
+    world_->trace().names().add_object(it->second, name);
+    return it->second;
   }
   RequestNumber named(const std::string& name) const {
     const auto it = requests_.find(name);
@@ -412,6 +416,7 @@ class Player {
   std::optional<Judge> judge_;
   std::optional<Clients> clients_;
   std::map<std::string, RequestNumber> requests_;
+  std::map<std::string, ObjectId> objects_;
   std::map<std::pair<NodeIndex, std::string>, ClientKey> named_clients_;
   std::set<NodeIndex> disturbed_;  // kNobody stands for the network
 };

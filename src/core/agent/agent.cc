@@ -82,7 +82,7 @@ void Agent::Impl::on(const event::Tick&) {
 
 void Agent::Impl::on(const event::Received& e) {
   payload_bytes_ = e.payload_bytes;
-  unreachable_.erase(e.from.id);
+  end_detour(e.from.id);
   Membership::Output out;
   membership_.on_heard(now_, e.from, out);
   apply(out);
@@ -170,15 +170,7 @@ void Agent::Impl::on_timer(const Timer& timer) {
     case Kind::kReduceAsk: on_reduce_timer(timer); break;
     case Kind::kParked: refuse_stale_pulls(); break;
     case Kind::kRefresh: refresh_next_home(); break;
-    case Kind::kResync: {
-      const NodeId node{timer.request};
-      resyncs_.erase(node);
-      const NodeRef peer = membership_.latest(node);
-      if (!membership_.is_alive(peer)) break;
-      resync(peer);
-      send(peer, Resync{});
-      break;
-    }
+    case Kind::kResync: on_resync_timer(NodeId{timer.request}); break;
   }
 }
 

@@ -1,4 +1,4 @@
-// Membership, homes, what is announced to whom, lost connections.
+// Membership, homes, lost connections.
 #include <algorithm>
 
 #include "base/coverage.h"
@@ -86,8 +86,7 @@ void Agent::Impl::on(const event::PeerLost& e) {
   apply(out);
   if (!membership_.is_alive(e.peer)) return;
   if (e.why == Loss::kTimedOut) unreachable_[e.peer.id] = now_ + kRelayFor;
-  auto& timer = resyncs_[e.peer.id];
-  if (!timer) timers_.set(timer, now_ + limits_.retry_backoff, {Timer::Kind::kResync, {}, 0, e.peer.id.value});
+  resync_at(e.peer.id, now_ + limits_.retry_backoff);
 }
 
 void Agent::Impl::apply(Membership::Output& out) {
@@ -147,10 +146,12 @@ void Agent::Impl::update_view(const std::vector<Membership::Change>& changes, bo
     if (r.home != before || all) by_new_home[r.home].insert(id);
   }
   for (const auto& [new_home, ids] : by_new_home) {
-    announce_all(ids, new_home, 0, false);
+    announce(ids, new_home);
     for (const ObjectId& id : ids)
       if (Record* r = find(id)) ask_again(*r);
   }
+  for (const NodeRef& node : alive_)
+    if (std::ranges::count(joined, node.id) > 0) announce_tombstones(node);
   for (auto& [key, pending] : deletes_)
     if (pending.home != home(pending.id)) send_delete(key);
   for (auto& [key, ask] : asks_)
@@ -177,128 +178,13 @@ void Agent::Impl::ask_again(Record& record) {
   if (record.wants_notice()) send_notify(record);
 }
 
-// --- facts ---------------------------------------------------------------------------------------------------------------
-
-// What this node can tell a home about an object. False: nothing.
-bool Agent::Impl::fact_of(const Record& record, Fact& fact) const {
-  const Copy* copy = record.copy == 0 ? nullptr : table_.find(record.copy);
-  if (copy == nullptr) return false;
-  // A put that no home has accepted is not a fact yet: the claim itself is repeated.
-  if (record.put && !record.put->claimed) return false;
-  fact = {record.id,     copy->version,       copy->extent.size,
-          copy->meta,    copy->state,         copy->committed || copy->state == CopyState::kComplete,
-          copy->primary, copy->slice_count(), 0};
-  if (copy->state == CopyState::kWriting && copy->slices.size() > 1)
-    fact.roots = static_cast<std::uint32_t>(std::ranges::count(copy->slices, true, &SliceFetch::combined));
-  return true;
-}
-
-void Agent::Impl::announce(const Record& record, std::uint32_t rate_kib) {
-  Announce message;
-  if (!fact_of(record, message.facts.emplace_back())) return;
-  message.rate_kib = rate_kib;
-  send(record.home, std::move(message));
-}
-
-// In batches. `round`: as the answer to a recovery query; `full`: this is all there is for that home.
-void Agent::Impl::announce_all(const std::set<ObjectId>& ids, NodeRef to, std::uint64_t round, bool full) {
-  Announce batch;
-  batch.round = round;
-  batch.full_begin = full;
-  batch.open_requests = open_requests_.empty() ? next_request_ : *open_requests_.begin();
-  std::uint32_t count = 0;
-  const auto flush_if = [&](bool enough) {
-    if (!enough) return;
-    send(to, batch);
-    batch.facts.clear();
-    batch.tombstones.clear();
-    batch.full_begin = false;
-  };
-  for (const ObjectId& id : ids) {
-    Fact fact;
-    if (!fact_of(records_.at(id), fact)) continue;
-    batch.facts.push_back(std::move(fact));
-    ++count;
-    flush_if(batch.facts.size() >= limits_.facts_per_message);
-  }
-  if (round != 0) {
-    for (const ObjectId& id : known_.of_home(to.id)) {
-      const Record* r = find(id);
-      const Copy* copy = r == nullptr || r->copy == 0 ? nullptr : table_.find(r->copy);
-      if (copy != nullptr && copy->committed) continue;  // that fact says it all
-      batch.facts.push_back({id, known_.version_of(id), 0, known_.at(id).why, CopyState::kKnows, true, false, 1, 0});
-      ++count;
-      flush_if(batch.facts.size() >= limits_.facts_per_message);
-    }
-  }
-  if (round != 0 || full) {
-    for (const ObjectId& id : tombstones_.of_home(to.id)) {
-      const VersionMemory::Item& stone = tombstones_.at(id);
-      const auto left = static_cast<std::uint32_t>(std::max<std::int64_t>((stone.until - now_).ns / 1'000'000'000, 1));
-      batch.tombstones.push_back({id, stone.version, left});
-      ++count;
-      flush_if(batch.tombstones.size() >= limits_.facts_per_message);
-    }
-  }
-  batch.full_end = full;
-  flush_if(full || !batch.facts.empty() || !batch.tombstones.empty());
-  if (round != 0) send(to, RecoverReply{round, view_digest(alive_), count});
-}
-
-void Agent::Impl::on(NodeRef from, const RecoverQuery& m) {
-  if (m.view != view_digest(alive_)) {
-    COVERAGE_MARK(recovery_views_differ);
-    send(from, Sync{true, membership_.all()});
-    send(from, RecoverReply{m.round, view_digest(alive_), 0});
-    return;
-  }
-  const auto ids = by_home_.find(from.id);
-  announce_all(ids == by_home_.end() ? std::set<ObjectId>{} : ids->second, from, m.round, false);
-}
-
-void Agent::Impl::remember(const ObjectId& id, Version version, const std::string& why) {
-  if (known_.version_of(id) != version) known_.add(id, version, now_ + limits_.tombstone_life, home(id).id, why);
-}
-
-// Messages between us and `peer` may have been lost with a connection: everything once more.
-void Agent::Impl::resync(NodeRef peer) {
-  const auto it = by_home_.find(peer.id);
-  const std::set<ObjectId> ids = it == by_home_.end() ? std::set<ObjectId>{} : it->second;
-  announce_all(ids, peer, 0, true);
-  for (const ObjectId& id : ids)
-    if (Record* r = find(id)) ask_again(*r);
-  for (auto& [key, pending] : deletes_)
-    if (pending.home == peer) send_delete(key);
-  for (auto& [key, ask] : asks_)
-    if (ask.home == peer) send_ask(key);
-  for (const auto& [key, slot] : slots_)
-    if (slot.coordinator == peer) tell_coordinator(key);
-  reductions_ask_again(peer);
-}
-
-// One home after the other, so that each hears of us once in announce_every.
-void Agent::Impl::refresh_next_home() {
-  timers_.set(refresh_timer_, now_ + limits_.announce_every / static_cast<std::int64_t>(alive_.size()),
-              {Timer::Kind::kRefresh, {}, 0, 0});
-  known_.expire(now_);
-  const auto next = std::ranges::upper_bound(alive_, refreshed_last_, {}, &NodeRef::id);
-  const NodeRef home = next == alive_.end() ? alive_.front() : *next;
-  refreshed_last_ = home.id;
-  resync(home);
-}
-
-void Agent::Impl::on(NodeRef from, const Resync&) { resync(from); }
-
 void Agent::Impl::on(NodeRef from, const NotHome& m) {
   COVERAGE_MARK(asked_the_wrong_home);
   Record* r = find(m.id);
   if (r == nullptr || r->home != from) return;
   // One of us lags behind; the Sync that follows, or the next gossip, settles it. Then we ask again.
   const Time soon = now_ + limits_.retry_backoff * 2;
-  if (r->copy != 0) {
-    auto& timer = resyncs_[from.id];
-    if (!timer) timers_.set(timer, soon, {Timer::Kind::kResync, {}, 0, from.id.value});
-  }
+  if (r->copy != 0) resync_at(from.id, soon);
   if (r->fetch == Fetch::kAsking) timers_.set(r->want_timer, soon, {Timer::Kind::kWant, m.id, 0, 0});
   if (r->wants_notice()) timers_.set(r->notify_timer, soon, {Timer::Kind::kNotify, m.id, 0, 0});
   if (r->put) timers_.set(r->put->retry, soon, {Timer::Kind::kClaim, m.id, 0, 0});

@@ -223,6 +223,8 @@ void Agent::Impl::on(NodeRef from, const Announce& m) {
   Directory::Output out;
   directory_.on_announce(now_, from, mine, out);
   flush(out);
+  for (const Tombstone& stone : mine.tombstones)
+    if (tombstones_.contains(stone.id)) cancel_reduction(stone.id, Code::kDeleted, "the target was deleted");
   if (m.rate_kib != 0) rate_estimate_ = (rate_estimate_ * 3 + std::uint64_t{m.rate_kib} * 1024) / 4;
 }
 

@@ -108,14 +108,21 @@ class Agent::Impl final : private Directory::Host {
   void update_view(const std::vector<Membership::Change>& changes, bool all);
   void move_home(Record& record, NodeRef home);
   void ask_again(Record& record);
+  NodeRef home(const ObjectId& id) const;
+
+  // --- announce.cc
   bool fact_of(const Record& record, Fact& fact) const;
   void announce(const Record& record, std::uint32_t rate_kib = 0);
-  void announce_all(const std::set<ObjectId>& ids, NodeRef to, std::uint64_t round, bool full);
+  class Announcing;
+  void announce(const std::set<ObjectId>& ids, NodeRef to);
+  void announce_tombstones(NodeRef newcomer);
+  std::set<ObjectId> ids_of_home(NodeId node) const;
+  void resync_at(NodeId peer, Time when);
+  void on_resync_timer(NodeId node);
+  void end_detour(NodeId peer);
   void resync(NodeRef peer);
   void refresh_next_home();
-  void set_want_request(Record& record, std::uint64_t request);
   void remember(const ObjectId& id, Version version, const std::string& why = {});
-  NodeRef home(const ObjectId& id) const;
 
   // --- home.cc
   bool is_home(NodeRef asker, const ObjectId& id);
@@ -146,6 +153,7 @@ class Agent::Impl final : private Directory::Host {
   void on_client(ClientKey client, std::uint64_t request, client::Get& m);
   void on_client(ClientKey client, std::uint64_t request, client::Release& m);
   void ensure_fetch(Record& record);
+  void set_want_request(Record& record, std::uint64_t request);
   void send_want(Record& record);
   void want_later(Record& record, Duration delay);
   void stop_asking(Record& record);

@@ -182,6 +182,7 @@ void Agent::Impl::on(NodeRef from, const PutReply& m) {
   if (m.code != Code::kOk)
     return fail_put(*r, m.code, "object " + m.id.to_string() + " (home " + from.id.to_string() + ")");
   r->put->claimed = true;
+  open_requests_.erase(r->put->first_request);  // a fact from now on, which full announcements tell
   if (r->put->sealed_sent) return commit_put(*r);
   if (r->put->sealing) return send_claim(*r);
   // Bytes may be asked for from now on.
@@ -196,7 +197,6 @@ void Agent::Impl::commit_put(Record& record) {
   if (copy.open && !copy.closing) emit(effect::SealCopy{copy.key});
   const PutState put = *record.put;
   timers_.cancel(record.put->deadline);
-  open_requests_.erase(put.first_request);
   record.put.reset();
   if (put.client_request != 0 && clients_.contains(put.client))
     reply(put.client, put.client_request, client::PutDone{record.id});

@@ -9,7 +9,8 @@
 //   4. One complete copy is primary and is kept until delete; another one may go only with the home's word.
 //   5. A home that does not know whether it knows (recovery.h) parks puts, wants and deletes until it does.
 //   6. Two committed versions of one id (a partition healed): the lower one wins, and it is reported.
-//   7. Deleted stays deleted: tombstones are kept, and copies that turn up later are dropped.
+//   7. Deleted stays deleted: tombstones are kept, and copies that turn up later are dropped. A tombstone of version 0 stands
+//      for any: the object was deleted before its home had heard of it.
 #pragma once
 
 #include <cstdint>

@@ -71,6 +71,15 @@ class DirectoryTest : public testing::Test, private Directory::Host {
     directory_.tick(now_, out_);
     return sent_to<Waiting>(node).has_value();
   }
+  // Everybody has told what it knows of `id`: nothing.
+  void settle(const ObjectId& id) {
+    out_ = {};
+    directory_.knows(now_, id, out_);
+    for (const NodeRef& node : {kA, kB})
+      if (const auto query = sent_to<RecoverQuery>(node))
+        directory_.on_recover_reply(now_, node, {query->round, query->view, 0}, out_);
+    out_ = {};
+  }
   void live(std::vector<NodeRef> nodes) {
     out_ = {};
     directory_.set_view(now_, nodes, out_);
@@ -172,6 +181,28 @@ TEST_F(DirectoryTest, DeletedStaysDeleted) {
   want(kB);
   EXPECT_EQ(sent_to<WantFailed>(kB)->code, Code::kDeleted);
   tell(kA, 10, CopyState::kComplete);  // somebody was away
+  EXPECT_EQ(sent_to<Drop>(kA)->reason, DropReason::kDeleted);
+}
+
+TEST_F(DirectoryTest, ADeleteOfWhatAnotherNodeMintsIsKeptForIt) {
+  const ObjectId theirs{99, 7};  // of a node that has not been heard of
+  settle(theirs);
+  directory_.on_delete(now_, kB, {99, theirs}, out_);
+  EXPECT_FALSE(sent_to<DeleteReply>(kB)->existed);
+  EXPECT_TRUE(tombstones_.contains(theirs));
+  directory_.on_delete(now_, kB, {100, {kHome.id.value, 8}}, out_);
+  EXPECT_FALSE(tombstones_.contains({kHome.id.value, 8})) << "nobody knows more of our ids than we do";
+}
+
+TEST_F(DirectoryTest, ATombstoneOfNoVersionBuriesWhatIsThere) {
+  put(kA, 10);
+  out_ = {};
+  Announce stones;
+  stones.tombstones.push_back({kId, 9, 100});
+  directory_.on_announce(now_, kB, stones, out_);
+  EXPECT_FALSE(sent_to<Drop>(kA)) << "that was another version";
+  stones.tombstones.front().version = 0;
+  directory_.on_announce(now_, kB, stones, out_);
   EXPECT_EQ(sent_to<Drop>(kA)->reason, DropReason::kDeleted);
 }
 

@@ -52,7 +52,8 @@ void Directory::take_tombstone(Time now, const Tombstone& stone, Output& out) {
   const Time until = now + std::min(Duration::s(stone.seconds_left), limits_.tombstone_life);
   const auto it = entries_.find(stone.id);
   // What is only known by hearsay may be an older version of what was deleted.
-  if (it == entries_.end() || it->second.holders.empty() || it->second.version == stone.version)
+  const bool any_version = stone.version == 0;  // it was deleted where nobody had heard of it yet
+  if (any_version || it == entries_.end() || it->second.holders.empty() || it->second.version == stone.version)
     bury(stone.id, stone.version, until, out);
 }
 
@@ -189,7 +190,10 @@ void Directory::on_delete(Time now, NodeRef from, const DeleteRequest& request, 
     for (const auto& [node, holder] : it->second.holders) holders.insert(holder.ref);
     if (!holders.empty()) deleting_[request.id] = {it->second.version, holders, {{from, request.request}}};
   }
-  if (it != entries_.end()) bury(request.id, it->second.version, now + limits_.tombstone_life, out);
+  // An id that another node mints may be in use on that node before we have heard of it.
+  const bool others_may_know = !request.id.is_named() && request.id.hi != self_.id.value;
+  if (it != entries_.end() || others_may_know)
+    bury(request.id, it == entries_.end() ? 0 : it->second.version, now + limits_.tombstone_life, out);
   if (holders.empty()) out.sends.push_back({from, DeleteReply{request.request, request.id, existed}});
 }
 
