@@ -123,7 +123,7 @@ void Judge::reported(RequestNumber number) {
   ReduceRecord reduce = *put.reduce;
   reduce.sources = used;
   reduce.count = report.count;
-  if (!explain_reduced(ledger_, reduce, std::as_bytes(std::span(*put.reduce->result)), false))
+  if (!explain_reduced(ledger_, reduce, as_bytes(*put.reduce->result), false))
     world_.violate("reduce-exactly-once", describe(number) + " names other sources than the result is made of");
 }
 

@@ -43,7 +43,7 @@ void decode(benchmark::State& state, const Message& message, std::size_t payload
   std::string in;
   encode_message(message, in);
   in.append(payload, 'x');
-  const ByteView bytes = std::as_bytes(std::span(in));
+  const ByteView bytes = as_bytes(in);
   for (auto _ : state) {
     auto decoded = decode_message(bytes);
     if (!decoded) state.SkipWithError(decoded.error().message.c_str());

@@ -15,6 +15,8 @@ namespace hoplite {
 using ByteView = std::span<const std::byte>;
 using ByteSpan = std::span<std::byte>;
 
+inline ByteView as_bytes(std::string_view text) { return std::as_bytes(std::span(text)); }
+
 constexpr std::uint64_t kKiB = 1024;
 constexpr std::uint64_t kMiB = 1024 * kKiB;
 constexpr std::uint64_t kGiB = 1024 * kMiB;

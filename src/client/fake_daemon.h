@@ -7,7 +7,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -19,7 +18,6 @@
 
 namespace hoplite::client {
 
-inline ByteView as_bytes(const std::string& text) { return std::as_bytes(std::span(text)); }
 inline std::string text_of(ByteView bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 
 class FakeDaemon {

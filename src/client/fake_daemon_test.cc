@@ -164,7 +164,7 @@ void FakeDaemon::run() {
     writable_passed_ = false;
     if (!handshake()) continue;
     while (receive_some()) {
-      ByteView rest = std::as_bytes(std::span(in_));
+      ByteView rest = as_bytes(in_);
       while (true) {
         const auto frame = next_frame(rest, kMaxRequestBytes);
         CHECK(frame.ok(), frame.error().message);
@@ -200,7 +200,7 @@ bool FakeDaemon::handshake() {
   if (greeting.proof_wanted) greeting.nonce = "a nonce";
   reply(0, greeting);
   while (true) {
-    ByteView rest = std::as_bytes(std::span(in_));
+    ByteView rest = as_bytes(in_);
     const auto frame = next_frame(rest, kMaxRequestBytes);
     CHECK(frame.ok());
     if (!frame->complete) {
@@ -225,7 +225,7 @@ bool FakeDaemon::handshake() {
   std::string out;
   encode_reply(0, welcome, out);
   const int fd = arena_->read_only_fd();
-  const auto sent = send_with_fds(client_.get(), std::as_bytes(std::span(out)), std::span(&fd, 1));
+  const auto sent = send_with_fds(client_.get(), as_bytes(out), std::span(&fd, 1));
   CHECK(sent.ok() && *sent == out.size());
   return true;
 }
@@ -266,7 +266,7 @@ void FakeDaemon::on(std::uint64_t request, const Create& create, ByteView) {
   writable_passed_ = true;
   const int fd = arena_->writable_fd();
   const std::lock_guard lock(send_mutex_);
-  const auto sent = send_with_fds(client_.get(), std::as_bytes(std::span(out)), std::span(&fd, 1));
+  const auto sent = send_with_fds(client_.get(), as_bytes(out), std::span(&fd, 1));
   CHECK(sent.ok() && *sent == out.size());
 }
 

@@ -53,7 +53,7 @@ void ClientConnection::queue_descriptor(int fd) {
 
 ClientConnection::Flush ClientConnection::flush() {
   while (sent_ < output_.size()) {
-    const ByteView rest = std::as_bytes(std::span(output_)).subspan(sent_);
+    const ByteView rest = as_bytes(output_).subspan(sent_);
     const auto taken = send_with_fds(fd(), rest, std::span(descriptors_).first(descriptor_count_));
     if (!taken) return Flush::kBroken;
     if (!taken->has_value()) {

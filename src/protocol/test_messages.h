@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -131,7 +130,5 @@ std::string describe(Variant message) {
   std::visit([&](auto& m) { m.fields(fields); }, message);
   return std::to_string(message.index()) + ": " + fields.text();
 }
-
-inline ByteView as_bytes(const std::string& text) { return std::as_bytes(std::span(text)); }
 
 }  // namespace hoplite

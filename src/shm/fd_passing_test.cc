@@ -15,8 +15,6 @@
 namespace hoplite {
 namespace {
 
-ByteView as_bytes(const std::string& text) { return std::as_bytes(std::span(text)); }
-
 class FdPassingTest : public testing::Test {
  protected:
   void SetUp() override {

@@ -42,7 +42,7 @@ void Agent::Impl::send(NodeRef to, Message message, effect::Payload payload, Ext
 
 void Agent::Impl::on(NodeRef from, const Relay& m) {
   if (m.to == self()) {
-    const auto inner = decode_message(std::as_bytes(std::span(m.message)));
+    const auto inner = decode_message(as_bytes(m.message));
     // Only messages without bytes are relayed, and never a relay.
     if (!inner || std::holds_alternative<Relay>(inner->message)) return;
     deliver(m.from, inner->message, 0);

@@ -5,7 +5,6 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <span>
 
 #include "auth/auth.h"
 #include "protocol/messages.h"
@@ -45,7 +44,7 @@ std::string encode(T message) {
 
 template <typename T>
 bool decode(std::string_view in, T& out) {
-  Reader reader(std::as_bytes(std::span(in)));
+  Reader reader(as_bytes(in));
   out.fields(reader);
   return reader.ok() && reader.rest().empty();
 }

@@ -112,7 +112,7 @@ bool ServeConnection::handle_frames() {
 
 bool ServeConnection::handle_pull(const FrameHeader& frame, const std::string& body) {
   PullRequest pull;
-  Reader reader(std::as_bytes(std::span(body)));
+  Reader reader(as_bytes(body));
   pull.fields(reader);
   if (!reader.ok() || !reader.rest().empty() || pull.transfer != frame.transfer) return false;
   if (pull.slices == 0 || pull.slices > context_.limits.max_slices || pull.slice >= pull.slices || pull.priority > 2)
