@@ -145,6 +145,19 @@ TEST_F(JudgeTest, SeesTheDeletedComeBack) {
   EXPECT_EQ(violated(), "deleted-stays-deleted");
 }
 
+// A node that nobody knew at the time of the delete may show its object for a moment, and not longer.
+TEST_F(JudgeTest, SeesTheDeletedComeBackAlsoIfNobodyKnewIt) {
+  put(a_);
+  const client::View view = view_of(got(a_));
+  ledger_.objects[a_].removes.push_back({world_->now(), world_->now(), false});
+  world_->run_for(Duration::ms(500));
+  answer(clients_->get(client_, a_, {}), view);
+  EXPECT_EQ(violated(), "");
+  world_->run_for(Duration::ms(600));
+  answer(clients_->get(client_, a_, {}), view);
+  EXPECT_EQ(violated(), "deleted-stays-deleted");
+}
+
 TEST_F(JudgeTest, IsLenientOnlyWhileDisturbed) {
   put(a_);
   judge_->disturbed(true);

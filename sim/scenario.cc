@@ -17,7 +17,8 @@ struct Form {
 
 // Requests follow a node's name: "n1 put a 100".
 constexpr std::array kRequests{
-    Form{"put", 2, 2}, Form{"create", 2, 2}, Form{"get", 1, 1}, Form{"wait", 1, 64}, Form{"remove", 1, 1},
+    Form{"put", 2, 2},   Form{"create", 2, 2}, Form{"get", 1, 1},
+    Form{"wait", 1, 64}, Form{"remove", 1, 1}, Form{"reduce", 3, 64},
 };
 constexpr std::array kVerbs{
     Form{"nodes", 1, 1},       Form{"limit", 2, 2},      Form{"write", 2, 2}, Form{"seal", 1, 1},  Form{"abort", 1, 1},

@@ -6,6 +6,7 @@
 //     n2 get a as g timeout=5s            # more options: wait_if_lost, follow, as client c2
 //     n1 create b 5000 as w               # then: write w 2500, seal w as s, abort w
 //     n3 wait a b as x count=2            # n3 remove a as r; cancel g; release g
+//     n2 reduce s 1000 a b d as q count=2 # s becomes the sum (of u8) of the first 2 of a, b and d, of 1000 B each
 //     n3 get n1:c as h                    # n1:c is an id that n1 mints when the story first names it; others are named ids
 //     run 100ms                           # virtual time passes
 //     crash n1 | unplug n1 | restart n1 | stop n1 | pause n2 | resume n2 | kill-client n2 [c2]

@@ -182,8 +182,9 @@ class Client {
   // Which of `ids` are ready: `count` of them, or as many as are ready when the time is over. Never an error for time.
   // At most 4,000 ids in one call.
   Result<std::vector<ObjectId>> wait(std::span<const ObjectId> ids, std::size_t count, Timeout timeout = {});
-  // Frees every copy everywhere; false if nobody knew the object. Views that are held stay valid. What is on a node that the
-  // others have not heard of yet is freed when they have, and counts as unknown.
+  // Frees every copy everywhere; false if nobody knew the object. Views that are held stay valid. An id that was deleted is
+  // refused to puts for ten minutes; so is an unknown one that a node minted which is not here: it may be about to come, with
+  // the object, which is freed then.
   Result<bool> remove(ObjectId id, Timeout timeout = {});
 
   // --- many at once from one thread

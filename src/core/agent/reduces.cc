@@ -72,7 +72,9 @@ void Agent::Impl::end_ask(std::uint64_t key, client::Reply answer) {
 
 void Agent::Impl::on(NodeRef from, const ReduceReply& m) {
   const auto it = asks_.find(m.request);
-  if (it == asks_.end() || it->second.home != from) return;
+  if (it == asks_.end()) return;
+  // A home of before that has accepted it may have made the target already, and then it is taken for the present one.
+  if (it->second.home != from && m.code != Code::kOk) return;
   if (m.code == Code::kUnavailable) {  // the home does not know yet what it should know
     const Time soon = now_ + limits_.retry_backoff;
     return timers_.set(it->second.retry, soon, {Timer::Kind::kReduceAsk, {}, 0, m.request});

@@ -30,13 +30,13 @@ class VersionMemory {
 
   explicit VersionMemory(std::size_t max) : max_(max) {}
 
-  // Keeps the later expiry if there is one already.
+  // Keeps the later expiry if there is one already, and does not forget which version it was.
   void add(const ObjectId& id, Version version, Time until, NodeId home, const std::string& why = {}) {
     const auto [it, fresh] = items_.try_emplace(id, Item{version, until, home, why});
     if (fresh) {
       by_home_[home].insert(id);
     } else if (it->second.until < until) {
-      it->second.version = version;
+      if (version != 0) it->second.version = version;
       it->second.until = until;
       it->second.why = why;
     } else {

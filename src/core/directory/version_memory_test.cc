@@ -23,6 +23,14 @@ TEST(VersionMemory, ForgetsInTimeAndKeepsWhatWasAddedAgain) {
   EXPECT_TRUE(memory.of_home(kOne.id).empty());
 }
 
+TEST(VersionMemory, RemembersTheVersionWhenItIsAddedWithoutOne) {
+  VersionMemory memory(10);
+  memory.add(named(1), 7, Time{100}, kOne.id);
+  memory.add(named(1), 0, Time{200}, kOne.id);
+  EXPECT_EQ(memory.version_of(named(1)), 7u);
+  EXPECT_EQ(memory.at(named(1)).until, Time{200});
+}
+
 TEST(VersionMemory, HasABoundAndTheOldestGoFirst) {
   VersionMemory memory(10);
   for (int i = 0; i < 25; ++i) memory.add(named(i), 1, Time{i + 1}, kOne.id);
