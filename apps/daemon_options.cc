@@ -156,6 +156,11 @@ Row duration_row(const char* name, const char* help, Duration DaemonOptions::* m
   return row(name, Kind::kNumber, "TIME", help, member, parse_pace, exact_duration);
 }
 
+Row socket_row() {
+  static const std::string help = "the unix socket for clients [" + default_socket_path() + "]";
+  return text_row("socket", "PATH", help.c_str(), &DaemonOptions::socket, parse_path);
+}
+
 Row join_row() {
   const auto set = [](DaemonOptions& options, const std::string& text) -> Result<void> {
     auto address = parse_address(text);
@@ -191,7 +196,7 @@ const std::vector<Row>& rows() {
       join_row(),
       text_row("advertise", "HOST:PORT", "the address told to other nodes, if it is not the one listened on",
                &DaemonOptions::advertise, parse_address),
-      text_row("socket", "PATH", "the unix socket for clients", &DaemonOptions::socket, parse_path),
+      socket_row(),
       mode_row(),
       memory_row(),
       row(
@@ -210,6 +215,9 @@ const std::vector<Row>& rows() {
       duration_row("ping-every", "how often peers that we depend on are pinged", &DaemonOptions::ping_every),
       duration_row("dead-after", "a peer that is silent for this long, also to others, is given up",
                    &DaemonOptions::dead_after),
+      row(
+          "drain", Kind::kNumber, "TIME", "when told to stop, finish transfers that run, for this long at most",
+          &DaemonOptions::drain, [](const std::string& text) { return parse_duration(text); }, exact_duration),
       text_row("log-file", "FILE", "where to log; default: standard error, or SOCKET.log in the background",
                &DaemonOptions::log_file),
       text_row("log-level", "LEVEL", "debug, info, warn or error", &DaemonOptions::log_level, parse_level),

@@ -39,6 +39,7 @@ struct DaemonOptions {
 
   Duration ping_every = Duration::ms(250);
   Duration dead_after = Duration::ms(900);  // without an answer; others are asked on the way
+  Duration drain = Duration::s(5);
 
   std::string log_file;  // empty: standard error in the foreground, else SOCKET.log
   std::string log_level = "info";

@@ -98,9 +98,10 @@ TEST(DaemonOptions, HelpShowsEveryOptionWithItsDefault) {
   const std::string help = app.help();
   for (const char* name : {"listen", "join", "advertise", "socket", "memory", "token-file", "insecure", "max-rate",
                            "io-threads", "busy-poll", "log-file", "log-level", "config", "socket-mode", "inline-bytes",
-                           "foreground", "ping-every", "dead-after"})
+                           "foreground", "ping-every", "dead-after", "drain"})
     EXPECT_THAT(help, HasSubstr(std::string("--") + name));
-  for (const char* value : {"127.0.0.1:7411", "[30%]", "[0600]", "[64KiB]", "[250ms]", "[info]", "[none]"})
+  for (const char* value : {"127.0.0.1:7411", "[30%]", "[0600]", "[64KiB]", "[250ms]", "[900ms]", "[5000ms]", "[info]",
+                            "[none]", "hoplite.sock]", "threads that move bytes [1]"})
     EXPECT_THAT(help, HasSubstr(value));
 }
 

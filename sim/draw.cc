@@ -42,6 +42,7 @@ void draw_paces(RunPlan& plan, Random& random) {
   limits.stall_after = scaled(beat, random, 0.5, 2);
   limits.starved_every = limits.stall_after / 5;
   limits.retry_backoff = scaled(beat, random, 0.02, 0.3);
+  limits.drain = random.chance(0.3) ? Duration{} : scaled(beat, random, 0.5, 8);
   limits.hop_latency = scaled(beat, random, 0.0005, 0.05);
   plan.network.dial_timeout = plan.bulk.dial_timeout = scaled(beat, random, 2, 5);
   plan.network.retransmit = plan.bulk.retransmit = scaled(beat, random, 0.1, 2);

@@ -198,11 +198,10 @@ ShapeTrial try_shapes(const ReduceScaleOptions& point) {
   if (!trial.failure.empty()) return trial;
   ReduceScaleOptions other = point;
   const double transfer_s = static_cast<double>(point.size) / static_cast<double>(point.rate);
-  std::uint32_t before = chosen.width;
-  for (const std::uint32_t width : {1U, 2U, 3U, 4U, 8U, point.nodes - 1}) {
-    if (width >= point.nodes || width == chosen.width || width == before || width * transfer_s > trial.best_s) continue;
-    before = other.width = width;
-    run(other);
+  // A node with so many children receives as many times the object: beyond the best time no width can be better.
+  for (std::uint32_t width = 1; width < point.nodes && width * transfer_s <= trial.best_s; ++width) {
+    other.width = width;
+    if (width != chosen.width) run(other);
   }
   other.width = 0;
   other.sent_along = true;

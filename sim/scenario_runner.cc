@@ -20,27 +20,17 @@ struct Wrong {  // thrown inside this file only, caught by run_scenario: any lin
 using Field = std::variant<std::uint64_t Limits::*, std::uint32_t Limits::*, Duration Limits::*>;
 const std::map<std::string, Field>& limit_fields() {
   static const std::map<std::string, Field> kFields{
-      {"inline_bytes", &Limits::inline_bytes},
-      {"want_refresh", &Limits::want_refresh},
-      {"waiting_after", &Limits::waiting_after},
-      {"request_retry", &Limits::request_retry},
-      {"stall_after", &Limits::stall_after},
-      {"starved_every", &Limits::starved_every},
-      {"retry_backoff", &Limits::retry_backoff},
-      {"ping_every", &Limits::ping_every},
-      {"gossip_every", &Limits::gossip_every},
-      {"ping_timeout", &Limits::ping_timeout},
-      {"indirect_timeout", &Limits::indirect_timeout},
-      {"sync_every", &Limits::sync_every},
-      {"rejoin_every", &Limits::rejoin_every},
-      {"tombstone_life", &Limits::tombstone_life},
-      {"crowd", &Limits::crowd},
-      {"max_tombstones", &Limits::max_tombstones},
-      {"facts_per_message", &Limits::facts_per_message},
-      {"slice_bytes", &Limits::slice_bytes},
-      {"max_slices", &Limits::max_slices},
-      {"max_children", &Limits::max_children},
-      {"default_rate", &Limits::default_rate},
+      {"inline_bytes", &Limits::inline_bytes},     {"want_refresh", &Limits::want_refresh},
+      {"waiting_after", &Limits::waiting_after},   {"request_retry", &Limits::request_retry},
+      {"stall_after", &Limits::stall_after},       {"starved_every", &Limits::starved_every},
+      {"retry_backoff", &Limits::retry_backoff},   {"drain", &Limits::drain},
+      {"ping_every", &Limits::ping_every},         {"gossip_every", &Limits::gossip_every},
+      {"ping_timeout", &Limits::ping_timeout},     {"indirect_timeout", &Limits::indirect_timeout},
+      {"sync_every", &Limits::sync_every},         {"rejoin_every", &Limits::rejoin_every},
+      {"tombstone_life", &Limits::tombstone_life}, {"crowd", &Limits::crowd},
+      {"max_tombstones", &Limits::max_tombstones}, {"facts_per_message", &Limits::facts_per_message},
+      {"slice_bytes", &Limits::slice_bytes},       {"max_slices", &Limits::max_slices},
+      {"max_children", &Limits::max_children},     {"default_rate", &Limits::default_rate},
       {"hop_latency", &Limits::hop_latency},
   };
   return kFields;
@@ -182,6 +172,14 @@ class Player {
 
   // --- doing
 
+  RequestNumber reduce(const Command& command, ClientKey who, const ObjectId& target) {
+    ReduceRecord spec;
+    for (std::size_t i = 4; i < command.words.size(); ++i) spec.sources.push_back(object(command.words[i]));
+    spec.count = static_cast<std::uint32_t>(to_number(option(command, "count", std::to_string(spec.sources.size()))));
+    const std::uint64_t size = take(parse_size(command.words[3]));
+    return clients_->reduce(who, target, size, spec, timeout_of(command), has(command, "wait_if_lost"));
+  }
+
   void request(const Command& command) {
     const NodeIndex index = running_node(command.verb());
     const ClientKey who = client(index, option(command, "client", "c1"));
@@ -198,6 +196,7 @@ class Player {
       if (verb == "get")
         number = clients_->get(who, id, {timeout, has(command, "wait_if_lost"), has(command, "follow")});
       if (verb == "remove") number = clients_->remove(who, id, timeout);
+      if (verb == "reduce") number = reduce(command, who, id);
       if (verb == "put" || verb == "create") {
         const std::uint64_t size = take(parse_size(command.words[3]));
         if (verb == "put" && size > limits_.inline_bytes) throw Wrong{"'put' takes at most inline_bytes: use create"};

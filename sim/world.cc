@@ -132,10 +132,17 @@ void World::crash(NodeIndex node, Crash how) {
 void World::leave(NodeIndex node) {
   if (!hosts_[node].running || hosts_[node].paused) return;
   trace_.say(now(), node_name(node), "is told to stop");
-  if (observer_ != nullptr) observer_->on_leave(node);
-  const ProcessId process = hosts_.process(node);
-  leaving_.insert(process);
+  leaving_.emplace(hosts_.process(node), false);
   step(node, event::Leave{});
+}
+
+void World::note_goodbye(NodeIndex node) {
+  const ProcessId process = hosts_.process(node);
+  const auto it = leaving_.find(process);
+  if (it == leaving_.end() || it->second || !nodes_[node].agent->has_left()) return;
+  it->second = true;
+  trace_.say(now(), node_name(node), "has said goodbye");
+  if (observer_ != nullptr) observer_->on_leave(node);
   queue_.after(Duration::ms(2), [this, process] {
     if (hosts_.alive(process)) crash(process.node, Crash::kProcess);
   });
@@ -210,6 +217,7 @@ void World::step(NodeIndex node, Event event, ByteView payload) {
   }
   nodes_[node].agent->step(now(), std::move(event), effects);
   note_renaming(node);
+  note_goodbye(node);
   for (Effect& effect : effects) {
     if (trace_.on())
       if (const std::string text = describe(effect, trace_.names()); !text.empty())
@@ -255,7 +263,7 @@ void World::timer_due(ProcessId process, Time set_for) {
 
 void World::message_arrived(NodeIndex at, NodeRef from, const std::string& bytes) {
   mix(XXH3_64bits(bytes.data(), bytes.size()));
-  auto decoded = decode_message(std::as_bytes(std::span(bytes)));
+  auto decoded = decode_message(as_bytes(bytes));
   if (!decoded) return contract_broken(at, "a message cannot be decoded: " + decoded.error().message);
   if (trace_.on())
     trace_.say(now(), node_name(at),
@@ -393,7 +401,7 @@ void World::ask_arrived(ClientKey client) {
   port.asks.pop_front();
   if (ask.gone) return step(port.process.node, event::ClientGone{client});
   step(port.process.node, event::ClientAsked{client, ask.request, ask.message, ask.payload.size()},
-       std::as_bytes(std::span(ask.payload)));
+       as_bytes(ask.payload));
 }
 
 void World::answer_arrived(ClientKey client) {

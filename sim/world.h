@@ -4,9 +4,9 @@
 // what should happen; an observer (invariants.h) judges.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -164,6 +164,7 @@ class World final : private NetworkSink, private BulkSink {
   void make_agent(NodeIndex node, std::vector<MemberNews> known);
   void step(NodeIndex node, Event event, ByteView payload = {});
   void note_renaming(NodeIndex node);
+  void note_goodbye(NodeIndex node);
   void set_timer(NodeIndex node);
   void timer_due(ProcessId process, Time set_for);
   void ask_arrived(ClientKey client);
@@ -193,7 +194,7 @@ class World final : private NetworkSink, private BulkSink {
   std::uint64_t digest_ = 0;
   std::uint64_t steps_ = 0;
   std::vector<Effects> spare_effects_;  // emptied vectors, to be used again
-  std::set<ProcessId> leaving_;
+  std::map<ProcessId, bool> leaving_;   // whether it has said goodbye
 };
 
 }  // namespace hoplite::sim

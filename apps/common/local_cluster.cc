@@ -38,6 +38,7 @@ Result<void> LocalCluster::start_node(int index) {
   daemon.socket = folder_ + "/node" + std::to_string(index) + ".sock";
   daemon.memory_bytes = options_.memory_bytes;
   daemon.max_rate = options_.max_rate;
+  daemon.drain = Duration{};  // they stop together
   if (!nodes_.empty()) daemon.join = {nodes_.front().process.address};
 
   Node node;

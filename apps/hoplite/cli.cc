@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/bytes.h"
+#include "base/paths.h"
 
 namespace hoplite {
 namespace {
@@ -20,7 +21,8 @@ CLI::App& Cli::bare_subcommand(const std::string& name, const std::string& help,
 
 CLI::App& Cli::subcommand(const std::string& name, const std::string& help, std::function<int()> run) {
   CLI::App& sub = bare_subcommand(name, help, std::move(run));
-  sub.add_option("--socket", common.socket, "the daemon's socket; without it $HOPLITE_SOCKET, else the default")
+  sub.add_option("--socket", common.socket,
+                 "the daemon's socket; without it $HOPLITE_SOCKET, else [" + default_socket_path() + "]")
       ->type_name("PATH");
   sub.add_flag("--json", common.json, "print JSON");
   return sub;

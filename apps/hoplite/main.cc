@@ -3,6 +3,7 @@
 
 #include <cstdio>
 
+#include "base/paths.h"
 #include "cli.h"
 #include "common/standard_streams.h"
 
@@ -19,7 +20,8 @@ int main(int argc, char** argv) {
   app.fallthrough(false);
 
   hoplite::Cli cli{app, {}, {}};
-  app.add_option("--socket", cli.common.socket, "the daemon's socket; without it $HOPLITE_SOCKET, else the default")
+  app.add_option("--socket", cli.common.socket,
+                 "the daemon's socket; without it $HOPLITE_SOCKET, else [" + hoplite::default_socket_path() + "]")
       ->type_name("PATH");
   app.add_flag("--json", cli.common.json, "print JSON");
   hoplite::add_start_stop(cli);

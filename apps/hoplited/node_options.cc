@@ -53,6 +53,7 @@ Status parse_addresses(const DaemonOptions& options, NodeOptions& node) {
 Limits limits_for(const DaemonOptions& options) {
   Limits limits;
   limits.inline_bytes = options.inline_bytes;
+  limits.drain = options.drain;
   limits.ping_every = options.ping_every;
   // The default's split between asking directly and asking through others is kept.
   const Duration both = limits.ping_timeout + limits.indirect_timeout;

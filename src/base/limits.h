@@ -25,6 +25,8 @@ struct Limits {
   Duration starved_every = Duration::ms(50);  // a live parent with nothing to send says so this often
   Duration retry_backoff = Duration::ms(20);  // before asking a home again that refused or disagreed
 
+  Duration drain = Duration::s(5);  // who is told to stop finishes transfers that run, for this long at most
+
   // --- membership
   Duration ping_every = Duration::ms(250);        // to peers that we depend on
   Duration gossip_every = Duration::ms(1000);     // to one random member

@@ -170,6 +170,14 @@ void Node::stop() {
   if (std::exchange(stopping_, true)) return loop_.stop();
   log_.info("stopping");
   step(event::Leave{});
+  stop_when_left();
+}
+
+void Node::stop_when_left() {
+  if (!agent_->has_left()) {
+    loop_.at(monotonic_now() + kStopPoll, [this] { stop_when_left(); });
+    return;
+  }
   clients_->stop(kStopping);
   finish_stopping(monotonic_now() + kStopAtMost);
 }

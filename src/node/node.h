@@ -70,6 +70,7 @@ class Node final : private TransportHandler, private ClientHandler, private Prog
   void prefault();
   void arm_timer();
   void report_joining();
+  void stop_when_left();
   void finish_stopping(Time deadline);
 
   void on_message(NodeRef from, Message message, ByteView payload) override;

@@ -48,6 +48,7 @@ class Daemon {
   void resume();    // SIGCONT
   int terminate();  // SIGTERM, and waits; the exit status, -1 if it had to be killed
   void signal(int number) const;
+  std::optional<int> wait_for_exit(std::chrono::milliseconds timeout);  // its status, as waitpid gives it
 
   Client connect() const;  // throws if it fails: a test cannot go on
   Result<Client> try_connect(const std::string& token = "") const;
@@ -55,7 +56,6 @@ class Daemon {
  private:
   friend class Cluster;
   Daemon() = default;
-  std::optional<int> wait_for_exit(std::chrono::milliseconds timeout);
 
   pid_t pid_ = -1;
   std::string socket_;

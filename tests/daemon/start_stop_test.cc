@@ -56,6 +56,62 @@ TEST(StartStop, PendingRequestsAreToldWhy) {
   EXPECT_EQ(client.put(pattern(10, 1)).code(), Code::kUnavailable);
 }
 
+// A transfer from the first of two daemons to the second that has begun and takes a while.
+class Drain : public ::testing::Test {
+ protected:
+  void begin(const std::string& drain, std::size_t bytes) {
+    cluster_.start_many(2, {.arguments = {"--max-rate", "10MB/s", "--drain", drain}});
+    source_ = cluster_[0].connect();
+    reader_ = cluster_[1].connect();
+    const auto id = source_->put(pattern(bytes, 3), {.timeout = 30s});
+    ASSERT_TRUE(id.ok());
+    auto follower = reader_->follow(*id, {.timeout = 60s});
+    ASSERT_TRUE(follower.ok()) << follower.error().to_string();
+    follower_.emplace(std::move(*follower));
+    for (std::size_t arrived = 0; arrived == 0;) {
+      const auto progress = follower_->next(30s);
+      ASSERT_TRUE(progress.ok()) << progress.error().to_string();
+      arrived = progress->bytes.size();
+    }
+  }
+  // How the read ends.
+  Result<Follower::Progress> finish() {
+    for (;;) {
+      auto progress = follower_->next(60s);
+      if (!progress || progress->event == Follower::Event::kComplete) return progress;
+    }
+  }
+  bool refuses() {
+    return eventually([&] { return source_->put(pattern(10, 1)).code() == Code::kUnavailable; });
+  }
+
+  Cluster cluster_;
+  std::optional<Client> source_;
+  std::optional<Client> reader_;
+  std::optional<Follower> follower_;
+};
+
+TEST_F(Drain, WhatOthersCopyIsFinishedFirst) {
+  constexpr std::size_t kBytes = 10'000'000;
+  ASSERT_NO_FATAL_FAILURE(begin("60s", kBytes));
+  cluster_[0].signal(SIGTERM);
+  EXPECT_TRUE(refuses()) << "nothing new";
+  const auto end = finish();
+  ASSERT_TRUE(end.ok()) << end.error().to_string();
+  EXPECT_EQ(difference(follower_->view().bytes(), kBytes, 3), "");
+  EXPECT_EQ(cluster_[0].wait_for_exit(30s), 0);
+  EXPECT_TRUE(eventually([&] { return reader_->status()->members == 1; }));
+}
+
+TEST_F(Drain, WhoIsToldTwiceDoesNotWait) {
+  ASSERT_NO_FATAL_FAILURE(begin("600s", 200'000'000));
+  cluster_[0].signal(SIGTERM);
+  EXPECT_TRUE(refuses());
+  EXPECT_TRUE(cluster_[0].running());
+  EXPECT_EQ(cluster_[0].terminate(), 0);
+  EXPECT_EQ(finish().code(), Code::kLost);
+}
+
 TEST(StartStop, ViewsOutliveTheDaemon) {
   Cluster cluster;
   Daemon& daemon = cluster.start();

@@ -26,6 +26,7 @@ Agent::~Agent() = default;
 void Agent::step(Time now, Event event, Effects& effects) { impl_->step(now, event, effects); }
 Time Agent::next_wakeup() const { return impl_->next_wakeup(); }
 NodeRef Agent::self() const { return impl_->self(); }
+bool Agent::has_left() const { return impl_->has_left(); }
 client::Status Agent::status() const { return impl_->status(); }
 std::vector<client::ObjectInfo> Agent::objects() const { return impl_->objects(); }
 std::vector<client::NodeInfo> Agent::nodes() const { return impl_->nodes(); }
@@ -61,6 +62,7 @@ void Agent::Impl::step(Time now, Event& event, Effects& effects) {
   payload_bytes_ = 0;
   std::visit([&](auto& e) { on(e); }, event);
   drain_local();
+  if (leaving_ == Leaving::kDraining && !is_moving_bytes()) say_goodbye();
   effects_ = nullptr;
 }
 
@@ -91,16 +93,33 @@ void Agent::Impl::on(const event::Received& e) {
 
 void Agent::Impl::on(event::ClientAsked& e) {
   payload_bytes_ = e.payload_bytes;
-  // The others hold us for dead: what a client would be told now might not be true a moment later.
+  // Soon the others hold us for dead: what a client would be told now might not be true a moment later.
   const bool one_way =
       std::holds_alternative<client::Advance>(e.message) || std::holds_alternative<client::Abort>(e.message) ||
       std::holds_alternative<client::Cancel>(e.message) || std::holds_alternative<client::Release>(e.message);
-  if (leaving_ && !one_way) return fail(e.client, e.request, Code::kUnavailable, "the daemon is stopping");
+  if (leaving_ != Leaving::kNo && !one_way)
+    return fail(e.client, e.request, Code::kUnavailable, "the daemon is stopping");
   std::visit([&](auto& m) { on_client(e.client, e.request, m); }, e.message);
 }
 
+// What others copy from us, or we for our clients, is finished first.
 void Agent::Impl::on(const event::Leave&) {
-  leaving_ = true;
+  if (leaving_ != Leaving::kNo) return;
+  leaving_ = Leaving::kDraining;
+  timers_.set(leave_timer_, now_ + limits_.drain, {Timer::Kind::kLeave, {}, 0, 0});
+  if (is_moving_bytes())
+    emit(effect::Log{"finishes transfers that are under way, for " + format_duration(limits_.drain) + " at most"});
+}
+
+bool Agent::Impl::is_moving_bytes() const {
+  return !serves_.empty() || !pulls_.empty() || std::ranges::any_of(reductions_, [](const auto& item) {
+    return item.second.reduction.phase() == ReducePhase::kRunning;
+  });
+}
+
+void Agent::Impl::say_goodbye() {
+  leaving_ = Leaving::kGone;
+  timers_.cancel(leave_timer_);
   std::set<RequestKey> pending;
   for (const auto& [client, state] : clients_)
     for (const auto& [request, what] : state.requests) pending.insert({client, request});
@@ -170,6 +189,7 @@ void Agent::Impl::on_timer(const Timer& timer) {
     case Kind::kReduceAsk: on_reduce_timer(timer); break;
     case Kind::kParked: refuse_stale_pulls(); break;
     case Kind::kRefresh: refresh_next_home(); break;
+    case Kind::kLeave: say_goodbye(); break;
     case Kind::kResync: on_resync_timer(NodeId{timer.request}); break;
   }
 }

@@ -37,6 +37,8 @@ class Agent {
   Time next_wakeup() const;
 
   NodeRef self() const;
+  // It was told to leave, has finished what was under way, and has said goodbye.
+  bool has_left() const;
 
   // --- for status displays and the simulator's invariants; none of these changes anything
   client::Status status() const;  // the fields that the agent knows

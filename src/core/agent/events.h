@@ -82,7 +82,7 @@ struct ClientGone {
   ClientKey client = 0;
 };
 
-// The daemon is about to stop: tell the others.
+// The daemon is told to stop: finish what runs, then tell the others (Agent::has_left).
 struct Leave {};
 
 }  // namespace event

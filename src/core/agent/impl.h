@@ -1,7 +1,8 @@
 // The agent's state and its handlers, by topic:
 //
 //   agent.cc     events and messages to handlers; timers
-//   cluster.cc   membership, homes, what is announced to whom, lost connections
+//   cluster.cc   membership, homes, lost connections
+//   announce.cc  what this node tells the homes of what it has
 //   home.cc      this node as a home: messages to the directory
 //   puts.cc      clients that write
 //   gets.cc      clients that read; asking the home
@@ -37,6 +38,7 @@ class Agent::Impl final : private Directory::Host {
   void step(Time now, Event& event, Effects& effects);
   Time next_wakeup() const;
   NodeRef self() const { return membership_.self(); }
+  bool has_left() const { return leaving_ == Leaving::kGone; }
   client::Status status() const;
   std::vector<client::ObjectInfo> objects() const;
   std::vector<client::NodeInfo> nodes() const;
@@ -59,6 +61,8 @@ class Agent::Impl final : private Directory::Host {
   void on(event::ClientAsked& e);
   void on(const event::ClientGone& e);
   void on(const event::Leave&);
+  bool is_moving_bytes() const;
+  void say_goodbye();
   void on_timer(const Timer& timer);
   void on_reduce_timer(const Timer& timer);
   void deliver(NodeRef from, const Message& message, std::uint64_t payload_bytes);
@@ -351,7 +355,8 @@ class Agent::Impl final : private Directory::Host {
   std::map<std::uint64_t, ReduceAsk> asks_;
   Recent<NodeRef> started_;  // reduces that were asked for here, and who coordinates them
 
-  bool leaving_ = false;  // we have said goodbye
+  enum class Leaving : std::uint8_t { kNo, kDraining, kGone } leaving_ = Leaving::kNo;
+  std::optional<Timers::Handle> leave_timer_;
 
   std::uint64_t next_request_ = 1;
   std::uint64_t next_transfer_ = 1;

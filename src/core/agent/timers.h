@@ -28,6 +28,7 @@ struct Timer {
     kReduceAsk,        // key: send the request to the home again
     kParked,           // refuse pulls that have waited for too long
     kRefresh,          // tell the next home everything, as a matter of routine
+    kLeave,            // we were told to stop, and have waited long enough for what runs
   };
   Kind kind = Kind::kRoom;
   ObjectId id;

@@ -339,7 +339,7 @@ TEST(Reduction, RandomArrivalsDeathsAndRefusals) {
       const double dice = random.uniform();
       if (dice < 0.5 && !where.contains(id)) {
         where[id] = random.between(1, 5);
-        cluster.arrive(id, where[id], random.chance(0.5) ? 256 : 256);
+        cluster.arrive(id, where[id], 256);
       } else if (dice < 0.6) {
         const std::uint64_t dead = random.between(1, 5);
         std::erase_if(where, [&](const auto& item) { return item.second == dead; });
