@@ -21,7 +21,7 @@ help: ## this list
 # --- using it
 
 .PHONY: demo
-demo: setup-build configure-release ## eight daemons on this machine: one object to all of them, naive and by Hoplite
+demo: setup-build configure-release ## eight daemons on this machine: one object to all of them, naive and by Hoplite, then a reduce
 	@cmake --build build/release --parallel $(JOBS) --target hoplited hoplite hoplite-demo
 	@$(BIN)/hoplite-demo
 

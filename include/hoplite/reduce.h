@@ -2,7 +2,7 @@
 //
 // A reduce combines arrays, element by element, into a new object. Its sources are ids, which are futures: they may be put
 // before, during or long after the call, by any node. The target is a future, too: it can be waited for, followed while it
-// grows, and named as a source of another reduce.
+// grows, and named as a source of another reduce, for which it is ready when it is complete.
 //
 //   types     f32 f64 f16 bf16, i8 i16 i32 i64, u8 u16 u32 u64
 //   sum       product, min, max: of every type; integers wrap around; NaN wins over every number

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/random.h"
 #include "cluster.h"
 
 namespace hoplite::testing {
@@ -114,38 +115,82 @@ TEST_F(SmallReader, WhatWasPutThereStays) {
 }
 
 // Beyond 2^31 and 2^32 - 2^30: a 32-bit length anywhere would show.
-TEST(Memory, ThreeGigabytesAreAnObject) {
+class ThreeGigabytes : public ::testing::Test {
+ protected:
+  static constexpr std::size_t kSize = (3ULL << 30) + 12344;
+  static constexpr std::size_t kStep = 64 * kMiB;
+
+  void start(const std::string& memory, std::uint64_t needed_gib) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "too slow with a sanitizer; the plain build runs it";
+    GTEST_SKIP() << "too slow with a sanitizer; the plain build runs it";
 #endif
-  struct sysinfo info{};
-  ASSERT_EQ(::sysinfo(&info), 0);
-  if (info.freeram * info.mem_unit < (9ULL << 30)) GTEST_SKIP() << "needs 9 GiB of free memory";
-  constexpr std::size_t kSize = (3ULL << 30) + 12345;
-  Cluster cluster;
-  cluster.start_many(2, {.memory = "3300MiB"});
-  Client source = cluster[0].connect();
-  Client reader = cluster[1].connect();
+    struct sysinfo info{};
+    ASSERT_EQ(::sysinfo(&info), 0);
+    if (info.freeram * info.mem_unit < needed_gib << 30)
+      GTEST_SKIP() << "needs " << needed_gib << " GiB of free memory";
+    cluster_.start_many(2, {.memory = memory});
+    for (std::uint64_t& word : step_) word = random_.next();
+  }
+  // Steps of the same words, but for the first, which is where the step begins.
+  void write(ObjectWriter& writer) {
+    for (std::size_t at = 0; at < kSize; at += kStep) {
+      const std::size_t size = std::min(kStep, kSize - at);
+      std::memcpy(writer.buffer().data() + at, step_.data(), size);
+      std::memcpy(writer.buffer().data() + at, &at, sizeof at);
+      writer.advance(at + size);
+    }
+    const auto sealed = writer.seal(60s);
+    ASSERT_TRUE(sealed.ok()) << sealed.error().to_string();
+  }
+  // Every word is `times` what was written.
+  void expect_written(const Result<View>& view, std::uint64_t times) {
+    ASSERT_TRUE(view.ok()) << view.error().to_string();
+    ASSERT_EQ(view->size(), kSize);
+    std::vector<std::uint64_t> expected = step_;
+    for (std::uint64_t& word : expected) word *= times;
+    for (std::size_t at = 0; at < kSize; at += kStep) {
+      expected.front() = at * times;
+      ASSERT_EQ(std::memcmp(view->data() + at, expected.data(), std::min(kStep, kSize - at)), 0) << at;
+    }
+  }
+
+  Cluster cluster_;
+  Random random_{1};
+  std::vector<std::uint64_t> step_ = std::vector<std::uint64_t>(kStep / sizeof(std::uint64_t));
+};
+
+TEST_F(ThreeGigabytes, AreAnObject) {
+  ASSERT_NO_FATAL_FAILURE(start("3300MiB", 9));
+  if (IsSkipped()) return;
+  Client source = cluster_[0].connect();
+  Client reader = cluster_[1].connect();
   auto writer = source.create(kSize, {.timeout = 60s});
   ASSERT_TRUE(writer.ok()) << writer.error().to_string();
   auto arriving = reader.get_async(writer->id(), {.timeout = 300s});
-  constexpr std::size_t kStep = 64 * kMiB;
-  const auto step = pattern(kStep, 1);
-  for (std::size_t at = 0; at < kSize; at += kStep) {
-    const std::size_t size = std::min(kStep, kSize - at);
-    std::memcpy(writer->buffer().data() + at, step.data(), size);
-    std::memcpy(writer->buffer().data() + at, &at, sizeof at);  // no two steps are the same
-    writer->advance(at + size);
+  write(*writer);
+  expect_written(arriving.get(), 1);
+}
+
+TEST_F(ThreeGigabytes, CanBeSummed) {
+  // Where the sum comes into being: one source, what comes of the other, and the sum.
+  ASSERT_NO_FATAL_FAILURE(start("9500MiB", 13));
+  if (IsSkipped()) return;
+  const ArrayType array{DType::kU64, {kSize / sizeof(std::uint64_t)}};
+  std::vector<Client> clients;
+  std::vector<ObjectId> sources;
+  for (int node = 0; node < 2; ++node) {
+    clients.push_back(cluster_[node].connect());
+    auto writer = clients.back().create(kSize, {.array = array, .timeout = 60s});
+    ASSERT_TRUE(writer.ok()) << writer.error().to_string();
+    sources.push_back(writer->id());
+    ASSERT_NO_FATAL_FAILURE(write(*writer));
   }
-  ASSERT_TRUE(writer->seal(60s).ok());
-  const auto view = arriving.get();
-  ASSERT_TRUE(view.ok()) << view.error().to_string();
-  ASSERT_EQ(view->size(), kSize);
-  for (std::size_t at = 0; at < kSize; at += kStep) {
-    const std::size_t size = std::min(kStep, kSize - at);
-    ASSERT_EQ(std::memcmp(view->data() + at, &at, sizeof at), 0) << at;
-    ASSERT_EQ(std::memcmp(view->data() + at + sizeof at, step.data() + sizeof at, size - sizeof at), 0) << at;
-  }
+  const auto target = clients[0].reduce(sources, {.op = ReduceOp::kSum, .type = DType::kU64});
+  ASSERT_TRUE(target.ok()) << target.error().to_string();
+  const auto ready = clients[0].wait({{*target}}, 1, 300s);
+  ASSERT_TRUE(ready.ok() && ready->size() == 1);
+  const int at = clients[0].status()->used_bytes > 2 * kSize - kMiB ? 0 : 1;
+  expect_written(clients[at].get(*target, {.timeout = 300s}), 2);
 }
 
 }  // namespace

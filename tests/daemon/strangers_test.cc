@@ -16,6 +16,7 @@
 #include "base/random.h"
 #include "base/unique_fd.h"
 #include "cluster.h"
+#include "protocol/messages.h"
 
 namespace hoplite::testing {
 namespace {
@@ -56,11 +57,14 @@ std::uint64_t anonymous_kib(pid_t pid) {
   return 0;
 }
 
-// 2^63 wherever a length might be: after `before` bytes of what looks right.
-std::string huge_length(std::string before) {
-  const std::uint64_t huge = 1ULL << 63;
-  before.append(reinterpret_cast<const char*>(&huge), sizeof huge);
-  return before + std::string(64, '\xff');
+// `length` wherever one might be: after the first `before` bytes of what a node would say.
+std::string huge_length(std::size_t before, std::uint64_t length) {
+  std::string text = "HPLT";
+  text.append(reinterpret_cast<const char*>(&kWireVersion), sizeof kWireVersion);
+  text.resize(24);
+  text.resize(before);
+  text.append(reinterpret_cast<const char*>(&length), sizeof length);
+  return text + std::string(64, '\xff');
 }
 
 class Strangers : public ::testing::Test {
@@ -89,7 +93,8 @@ TEST_F(Strangers, NonsenseIsRefusedAndLoggedOnce) {
   Random random(1);
   std::vector<std::string> texts = {"GET / HTTP/1.1\r\nHost: x\r\n\r\n", std::string(100'000, '\0'),
                                     std::string("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 11)};
-  for (std::size_t before = 0; before <= 24; before += 4) texts.push_back(huge_length(std::string(before, '\0')));
+  for (std::size_t before = 0; before <= 24; before += 4)
+    for (const std::uint64_t length : {1ULL << 63, ~0ULL}) texts.push_back(huge_length(before, length));
   for (int i = 0; i < 100; ++i) {
     std::string bytes(1 + random.below(2000), '\0');
     for (char& c : bytes) c = static_cast<char>(random.next());
