@@ -1,8 +1,10 @@
 #include "daemon_options.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <sstream>
 
@@ -301,7 +303,7 @@ Error unknown_key(const toml::node& node, std::string_view key) {
 
 Result<std::string> read_file(const std::string& path, std::uint64_t max_bytes) {
   std::ifstream file(path, std::ios::binary);
-  if (!file) return Error{Code::kInvalidArgument, "cannot read " + path};
+  if (!file) return Error{Code::kInvalidArgument, "cannot read " + path + ": " + std::strerror(errno)};
   std::string text(max_bytes + 1, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (file.bad()) return Error{Code::kInvalidArgument, "cannot read " + path};

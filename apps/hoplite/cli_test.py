@@ -103,6 +103,7 @@ class WithDaemon(CliTest):
     def test_wait_and_rm(self):
         self.run_cli("put", "-", "--id", "one", stdin=b"x")
         self.assertEqual(self.out("wait", "one", "two", "--count", "1"), "one")
+        self.assertIn(b"-1 not in range", self.run_cli("wait", "one", "--count", "-1", code=2).stderr)
         self.assertIn("two", self.err("wait", "one", "two", "--timeout", "100ms"))
         self.assertEqual(self.out("rm", "one"), "removed one")
         self.assertIn("no object nothing", self.err("rm", "nothing"))
@@ -116,6 +117,18 @@ class WithDaemon(CliTest):
         self.assertEqual(target.read_bytes(), b"before")
         self.assertEqual(list(self.folder.glob("*.part*")), [])
         self.err("get", "never", "-o", self.folder / "no such folder" / "x")
+
+    def test_a_file_that_is_replaced_stays_where_and_as_private_as_it_was(self):
+        self.run_cli("put", "-", "--id", "secret", stdin=b"new")
+        target = self.folder / "target"
+        target.write_bytes(b"before")
+        target.chmod(0o600)
+        link = self.folder / "link"
+        link.symlink_to(target)
+        self.run_cli("get", "secret", "-o", link)
+        self.assertTrue(link.is_symlink())
+        self.assertEqual(target.read_bytes(), b"new")
+        self.assertEqual(target.stat().st_mode & 0o777, 0o600)
 
     def test_an_interrupted_get_leaves_no_file(self):
         target = self.folder / "result"

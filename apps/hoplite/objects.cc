@@ -22,6 +22,7 @@ namespace hoplite {
 namespace {
 
 constexpr std::size_t kReadStep = 4 * kMiB;  // how often readers elsewhere hear of a file's progress
+constexpr int kMaxWaited = 4000;             // objects in one call of Client::wait
 
 struct PutArguments {
   std::string file;
@@ -218,7 +219,9 @@ void add_objects(Cli& cli) {
       ->required()
       ->type_name("ID")
       ->check(names_an_object());
-  wait_app.add_option("--count", wait_arguments->count, "how many of them are enough [all]")->type_name("N");
+  wait_app.add_option("--count", wait_arguments->count, "how many of them are enough [all]")
+      ->type_name("N")
+      ->check(CLI::Range(1, kMaxWaited));
   add_timeout(wait_app, wait_arguments->timeout, "how long to wait, as 5s [no limit]");
 
   auto ids = std::make_shared<std::vector<std::string>>();

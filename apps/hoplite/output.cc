@@ -6,17 +6,26 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 
 namespace hoplite {
 
-Result<std::unique_ptr<Output>> Output::open(const std::string& path) {
+Result<std::unique_ptr<Output>> Output::open(const std::string& asked_path) {
+  // What a link points to is replaced, not the link.
+  std::error_code no_such_file;
+  const std::filesystem::path real = std::filesystem::canonical(asked_path, no_such_file);
+  const std::string path = no_such_file ? asked_path : real.string();
   auto output = std::unique_ptr<Output>(new Output(path));
   struct stat status{};
-  const bool special = ::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode);
+  const bool exists = ::stat(path.c_str(), &status) == 0;
+  const bool special = exists && !S_ISREG(status.st_mode);
+  if (exists && ::access(path.c_str(), W_OK) != 0) return output->failed();
   output->written_to_ = special ? path : path + ".part-" + std::to_string(::getpid());
   const int flags = special ? O_WRONLY | O_CLOEXEC : O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
-  output->file_.reset(::open(output->written_to_.c_str(), flags, 0666));
+  output->file_.reset(::open(output->written_to_.c_str(), flags, exists ? 0600 : 0666));
   if (!output->file_) return output->failed();
+  // It is as private as the file that it replaces.
+  if (exists && !special && ::fchmod(output->file_.get(), status.st_mode & 07777) != 0) return output->failed();
   output->temporary_ = !special;
   return output;
 }

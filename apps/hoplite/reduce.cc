@@ -12,6 +12,8 @@ namespace hoplite {
 namespace {
 
 constexpr auto kRedraw = std::chrono::milliseconds(200);
+constexpr auto kUntilTold = std::chrono::seconds(10);
+constexpr std::size_t kMaxSources = 10'000;
 
 struct ReduceArguments {
   std::vector<std::string> ids;
@@ -43,13 +45,24 @@ void print_id(const Common& common, ObjectId id) {
   std::fflush(stdout);
 }
 
+// Whoever could tell how it went is gone: the target itself tells.
+Result<ReduceStatus> result_without_status(Client& client, ObjectId target, const Error& why) {
+  const auto view = client.get(target, {.timeout = kUntilTold});
+  if (!view) return view.error().code == Code::kTimedOut ? why : view.error();
+  ReduceStatus status;
+  status.target = target;
+  status.phase = ReduceStatus::Phase::kDone;
+  status.size = status.bytes = view->size();
+  return status;
+}
+
 // Until the result is there, or never will be.
 Result<ReduceStatus> wait_for_result(Client& client, ObjectId target) {
   const Interrupts interrupts;
   ProgressLine progress("reduce");
   while (true) {
     auto status = client.reduce_status(target);
-    if (!status) return status.error();
+    if (!status) return result_without_status(client, target, status.error());
     if (status->phase == ReduceStatus::Phase::kFailed) return *status->error;
     if (status->phase == ReduceStatus::Phase::kDone) return status;
     if (interrupts.asked())
@@ -127,8 +140,9 @@ void add_start_options(CLI::App& app, ReduceArguments& arguments) {
       ->check(CLI::Validator(
           [](std::string& text) {
             const bool number = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
-            const bool fits = number && text.size() <= 6 && std::stoul(text) > 0;
-            return fits ? std::string() : "'" + text + "' is not a number of sources, from 1 to 999999";
+            const bool fits = number && text.size() <= 6 && std::stoul(text) > 0 && std::stoul(text) <= kMaxSources;
+            return fits ? std::string()
+                        : "'" + text + "' is not a number of sources, from 1 to " + std::to_string(kMaxSources);
           },
           ""));
   app.add_option("--id", arguments.target, "the result gets this name or id [a fresh id]")

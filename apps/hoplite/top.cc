@@ -169,7 +169,7 @@ int watch(Client& client, Snapshot before, std::chrono::milliseconds interval) {
 int run_top(const Common& common, double interval_s) {
   auto client = connect(common);
   if (!client) return fail(client.error());
-  const auto interval = std::chrono::milliseconds(static_cast<int>(std::clamp(interval_s, 0.1, 3600.0) * 1000));
+  const auto interval = std::chrono::milliseconds(static_cast<int>(interval_s * 1000));
   auto first = take_snapshot(*client);
   if (!first) return fail(first.error());
   if (is_terminal(STDOUT_FILENO) && !common.json) return watch(*client, *first, interval);
@@ -185,7 +185,9 @@ void add_top(Cli& cli) {
   auto interval_s = std::make_shared<double>(1.0);
   CLI::App& app = cli.subcommand("top", "a live view of the daemon; q ends it. Without a terminal: once, as text",
                                  [&cli, interval_s] { return run_top(cli.common, *interval_s); });
-  app.add_option("--interval", *interval_s, "seconds between two looks [1]")->type_name("SECONDS");
+  app.add_option("--interval", *interval_s, "seconds between two looks [1]")
+      ->type_name("SECONDS")
+      ->check(CLI::Range(0.1, 3600.0));
 }
 
 }  // namespace hoplite

@@ -37,6 +37,8 @@ Status parse_addresses(const DaemonOptions& options, NodeOptions& node) {
   if (!options.advertise.empty()) {
     auto advertise = Address::parse(options.advertise, node.listen.port);
     if (!advertise) return advertise.error();
+    if (is_any(advertise->host))
+      return Error{Code::kInvalidArgument, "--advertise " + options.advertise + " is no address that others can dial"};
     node.advertise = *advertise;
   }
   if (is_any(node.listen.host) && node.advertise.empty())

@@ -52,7 +52,8 @@ struct PutOptions {
   // What the bytes are, travels with the object. kInvalidArgument if the size is no multiple of the element's, or not what
   // the shape says.
   ArrayType array = {};
-  Timeout timeout = {};  // for room in the store, and for the home's answer
+  // For room in the store, and for the home's answer. Without that answer a put is taken back, but somebody may have read it.
+  Timeout timeout = {};
 };
 
 struct GetOptions {

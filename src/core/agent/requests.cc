@@ -76,7 +76,8 @@ void Agent::Impl::stop_request(ClientKey client, std::uint64_t request, Code cod
     }
     case PendingRequest::Kind::kPut: {
       Record& r = records_.at(pending.id);
-      fail(client, request, code, who + ": home " + r.home.id.to_string() + " has not answered");
+      const char* fate = r.put->sealed_sent ? "; the put may have taken effect" : "";
+      fail(client, request, code, who + ": home " + r.home.id.to_string() + " has not answered" + fate);
       give_up_put(r);
       try_room();
       break;

@@ -214,6 +214,14 @@ TEST_F(DirectoryTest, OfTwoCommittedVersionsTheLowerWinsAndItIsReported) {
   EXPECT_EQ(directory_.summary().front().version, 9u);
 }
 
+TEST_F(DirectoryTest, BytesInsteadOfHearsayAreNoConflict) {
+  const ObjectId name = ObjectId::named("x");  // not settled: nothing is called lost yet
+  tell(kA, 10, CopyState::kKnows, name);
+  tell(kB, 11, CopyState::kComplete, name);
+  EXPECT_EQ(directory_.summary().front().version, 11u);
+  EXPECT_TRUE(out_.log.empty()) << out_.log.front();
+}
+
 TEST_F(DirectoryTest, AnUnknownNameParksUntilEverybodyHasAnswered) {
   ObjectId name = ObjectId::named("x");
   put(kA, 10, true, name);

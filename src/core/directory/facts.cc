@@ -122,7 +122,7 @@ bool Directory::take_version(const ObjectId& id, Entry& entry, NodeRef from, con
     return false;
   }
   if (entry.version != 0 && !entry.lost) {
-    if (entry.committed)
+    if (entry.committed && !entry.holders.empty())
       out.log.push_back("conflict: object " + id.to_string() + " exists in two versions; the one on node " +
                         from.id.to_string() + " is kept");
     const auto holders = entry.holders;

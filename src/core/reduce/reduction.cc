@@ -395,9 +395,10 @@ std::string Reduction::awaited() const {
     ++named;
     names += (names.empty() ? "" : ", ") + id.to_string();
   }
-  return std::to_string(used_ + arrived_.size()) + " of " + plural(spec_.count, "source") +
-         " have arrived; awaited: " + names +
-         (missing > named ? " and " + std::to_string(missing - named) + " more" : "");
+  const std::string arrived =
+      std::to_string(used_ + arrived_.size()) + " of " + plural(spec_.count, "source") + " have arrived; ";
+  if (names.empty()) return arrived + "no other has been named";
+  return arrived + "awaited: " + names + (missing > named ? " and " + std::to_string(missing - named) + " more" : "");
 }
 
 ReduceReport Reduction::report() const {
