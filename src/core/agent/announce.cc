@@ -146,8 +146,7 @@ void Agent::Impl::on_resync_timer(NodeId node) {
   resyncs_.erase(node);
   const NodeRef peer = membership_.latest(node);
   if (!membership_.is_alive(peer)) return;
-  const auto detour = unreachable_.find(node);
-  if (detour != unreachable_.end() && detour->second > now_) resync_at(node, detour->second);
+  if (is_detoured(node)) resync_at(node, unreachable_.at(node));
   resync(peer);
   send(peer, Resync{});
 }
@@ -155,11 +154,14 @@ void Agent::Impl::on_resync_timer(NodeId node) {
 // Messages between us and `peer` may have been lost with a connection: everything once more.
 void Agent::Impl::resync(NodeRef peer) {
   const std::set<ObjectId> ids = ids_of_home(peer.id);
+  // By way of others it might come late, and deny what was told since.
+  const bool full = !is_detoured(peer.id);
   Announcing all(*this, peer);
-  all.begin_full();
+  if (full) all.begin_full();
   all.tell(ids);
   all.tell_tombstones();
-  all.end_full();
+  if (full) all.end_full();
+  else all.finish();
   for (const ObjectId& id : ids)
     if (Record* r = find(id)) ask_again(*r);
   for (auto& [key, pending] : deletes_)

@@ -14,6 +14,11 @@ constexpr Duration kRelayFor = Duration::s(2);
 
 NodeRef Agent::Impl::home(const ObjectId& id) const { return home_of(id, alive_); }
 
+bool Agent::Impl::is_detoured(NodeId node) const {
+  const auto detour = unreachable_.find(node);
+  return detour != unreachable_.end() && detour->second > now_;
+}
+
 // --- sending -------------------------------------------------------------------------------------------------------------
 
 void Agent::Impl::send(NodeRef to, Message message, effect::Payload payload, Extent extent) {
@@ -24,8 +29,7 @@ void Agent::Impl::send(NodeRef to, Message message, effect::Payload payload, Ext
   const Address* address = membership_.address_of(to.id);
   if (address == nullptr) return;
   membership_.touch(now_, to.id);
-  const auto detour = unreachable_.find(to.id);
-  if (detour != unreachable_.end() && detour->second > now_ && payload == effect::Payload::kNone) {
+  if (is_detoured(to.id) && payload == effect::Payload::kNone) {
     const NodeRef helper = membership_.random_member(to.id);
     if (!helper.id.is_nil() && !unreachable_.contains(helper.id)) {
       COVERAGE_MARK(message_relayed);

@@ -90,6 +90,7 @@ class RingPlanner final : public ParentPlanner {
  private:
   NodeId parent(NodeId receiver, std::uint32_t slice, const std::vector<NodeId>& avoid) {
     const auto welcome = [&](NodeId node) { return node != receiver && std::ranges::count(avoid, node) == 0; };
+    if (ring_.empty()) return {};
     auto next = ring_.find(receiver);
     if (next == ring_.end()) {
       // Others form a chain in the order of their coming, which the ring feeds.
@@ -97,13 +98,13 @@ class RingPlanner final : public ParentPlanner {
       const NodeId before = self == chain_.begin() || chain_.empty() ? NodeId{} : *std::prev(self);
       if (self == chain_.end()) chain_.push_back(receiver);
       if (!before.is_nil() && welcome(before)) return before;
-      if (ring_.empty()) return {};
       next = std::next(ring_.begin(), static_cast<std::ptrdiff_t>(slice % ring_.size()));
     }
     for (std::size_t tried = 0; tried < ring_.size(); ++tried) {
       next = next == ring_.begin() ? std::prev(ring_.end()) : std::prev(next);
       if (welcome(*next)) return *next;
     }
+    std::erase(chain_, receiver);  // it waits, and has nothing for those who come after it
     return {};
   }
 

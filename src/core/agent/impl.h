@@ -108,6 +108,7 @@ class Agent::Impl final : private Directory::Host {
 
   // --- cluster.cc
   void send(NodeRef to, Message message, effect::Payload payload = effect::Payload::kNone, Extent extent = {});
+  bool is_detoured(NodeId node) const;
   void apply(Membership::Output& out);
   void update_view(const std::vector<Membership::Change>& changes, bool all);
   void move_home(Record& record, NodeRef home);

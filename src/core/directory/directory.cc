@@ -445,12 +445,16 @@ bool Directory::assign(Time now, const ObjectId& id, Entry& entry, const Waiter&
       if (holder.state != CopyState::kGrowing) entry.plan->add_root(node);
   }
   Want request = waiter.want;
-  if (request.have_version != entry.version) request.slices.clear();
+  // Another version, or cut otherwise by a home of before: it starts over.
+  const bool other_slices = std::ranges::any_of(request.slices, [&](const auto& s) { return s.slice >= entry.slices; });
+  if (request.have_version != entry.version || other_slices) request.slices.clear();
   std::vector<NodeId> parents = entry.plan->choose(now, waiter.ref.id, request);
-  for (NodeId& parent : parents) {
-    if (parent.is_nil() || entry.holders.contains(parent)) continue;
-    entry.plan->remove(parent);  // it asked, and then did not take what it was given
-    parent = {};
+  // Who asked, and then did not take what it was given, is nobody's parent.
+  const auto is_gone = [&](NodeId parent) { return !parent.is_nil() && !entry.holders.contains(parent); };
+  for (auto gone = std::ranges::find_if(parents, is_gone); gone != parents.end();
+       gone = std::ranges::find_if(parents, is_gone)) {
+    entry.plan->remove(*gone);
+    parents = entry.plan->choose(now, waiter.ref.id, request);
   }
   // Who gets other slices already keeps its place in the plan, and asks again for the rest.
   const bool part = !request.slices.empty() && request.slices.size() < entry.slices;

@@ -17,8 +17,10 @@ const ObjectId kId{kHome.id.value, 7};  // minted at the home: settled from the 
 class FirstRoot final : public ParentPlanner {
  public:
   void add_root(NodeId node) override { roots_.push_back(node); }
-  std::vector<NodeId> choose(Time, NodeId, const Want&) override {
-    return roots_.empty() ? std::vector<NodeId>{} : std::vector<NodeId>{roots_.front()};
+  // There is one slice.
+  std::vector<NodeId> choose(Time, NodeId, const Want& want) override {
+    const bool asked = want.slices.empty() || want.slices.front().slice == 0;
+    return asked && !roots_.empty() ? std::vector<NodeId>{roots_.front()} : std::vector<NodeId>(1);
   }
   void remove(NodeId node) override { std::erase(roots_, node); }
   void measured(NodeId, std::uint64_t) override {}
@@ -109,6 +111,20 @@ TEST_F(DirectoryTest, WhoWaitsIsServedWhenItIsPut) {
   EXPECT_TRUE(told_to_wait(kB));
   put(kA, 10);
   ASSERT_TRUE(sent_to<Assign>(kB));
+  EXPECT_EQ(sent_to<Assign>(kB)->parents.front(), kA);
+}
+
+TEST_F(DirectoryTest, WhoBeganWithOtherSlicesStartsOver) {
+  put(kA, 10);
+  Want want;
+  want.request = ++request_;
+  want.id = kId;
+  want.have_version = 10;
+  want.slices = {{1, 0, false}};  // of two, at a home of before
+  out_ = {};
+  directory_.on_want(now_, kB, want, out_);
+  ASSERT_TRUE(sent_to<Assign>(kB));
+  EXPECT_EQ(sent_to<Assign>(kB)->slices, 1u);
   EXPECT_EQ(sent_to<Assign>(kB)->parents.front(), kA);
 }
 
