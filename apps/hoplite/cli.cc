@@ -19,12 +19,16 @@ CLI::App& Cli::bare_subcommand(const std::string& name, const std::string& help,
   return *sub;
 }
 
+void Cli::add_common(CLI::App& to) {
+  to.add_option("--socket", common.socket,
+                "the daemon's socket; without it $HOPLITE_SOCKET, else [" + default_socket_path() + "]")
+      ->type_name("PATH");
+  to.add_flag("--json", common.json, "print JSON");
+}
+
 CLI::App& Cli::subcommand(const std::string& name, const std::string& help, std::function<int()> run) {
   CLI::App& sub = bare_subcommand(name, help, std::move(run));
-  sub.add_option("--socket", common.socket,
-                 "the daemon's socket; without it $HOPLITE_SOCKET, else [" + default_socket_path() + "]")
-      ->type_name("PATH");
-  sub.add_flag("--json", common.json, "print JSON");
+  add_common(sub);
   return sub;
 }
 

@@ -29,6 +29,8 @@ struct Cli {
   Common common;
   std::function<int()> chosen;
 
+  // --socket and --json, which may stand before the subcommand as well.
+  void add_common(CLI::App& to);
   // A subcommand with --socket and --json. `run` returns the exit code.
   CLI::App& subcommand(const std::string& name, const std::string& help, std::function<int()> run);
   // The same without the options that choose a daemon.

@@ -3,7 +3,6 @@
 
 #include <cstdio>
 
-#include "base/paths.h"
 #include "cli.h"
 #include "common/standard_streams.h"
 
@@ -20,10 +19,7 @@ int main(int argc, char** argv) {
   app.fallthrough(false);
 
   hoplite::Cli cli{app, {}, {}};
-  app.add_option("--socket", cli.common.socket,
-                 "the daemon's socket; without it $HOPLITE_SOCKET, else [" + hoplite::default_socket_path() + "]")
-      ->type_name("PATH");
-  app.add_flag("--json", cli.common.json, "print JSON");
+  cli.add_common(app);
   hoplite::add_start_stop(cli);
   hoplite::add_facts(cli);
   hoplite::add_objects(cli);

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "base/limits.h"
 #include "cli.h"
 #include "common/json.h"
 #include "common/terminal.h"
@@ -13,7 +14,7 @@ namespace {
 
 constexpr auto kRedraw = std::chrono::milliseconds(200);
 constexpr auto kUntilTold = std::chrono::seconds(10);
-constexpr std::size_t kMaxSources = 10'000;
+constexpr std::size_t kMaxSources = Limits{}.max_sources;
 
 struct ReduceArguments {
   std::vector<std::string> ids;

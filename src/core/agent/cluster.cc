@@ -154,8 +154,8 @@ void Agent::Impl::update_view(const std::vector<Membership::Change>& changes, bo
     for (const ObjectId& id : ids)
       if (Record* r = find(id)) ask_again(*r);
   }
-  for (const NodeRef& node : alive_)
-    if (std::ranges::count(joined, node.id) > 0) announce_tombstones(node);
+  for (const Membership::Change& change : changes)
+    if (change.life == Life::kAlive && membership_.is_alive(change.node)) announce_tombstones(change.node);
   for (auto& [key, pending] : deletes_)
     if (pending.home != home(pending.id)) send_delete(key);
   for (auto& [key, ask] : asks_)
