@@ -83,10 +83,10 @@ void Bulk::follow_copy(NodeIndex node, CopyKey key) {
   if (Copy* copy = find_copy(node, key, "FollowCopy")) copy->following = true;
 }
 
-std::uint64_t Bulk::watermark(NodeIndex node, CopyKey copy, std::uint32_t slice) const {
+ValidBytes Bulk::valid(NodeIndex node, CopyKey copy, std::uint32_t slice) const {
   const auto it = planes_[node].copies.find(copy);
-  if (it == planes_[node].copies.end() || slice >= it->second.watermarks.size()) return 0;
-  return it->second.watermarks[slice];
+  if (it == planes_[node].copies.end() || slice >= it->second.watermarks.size()) return {};
+  return {it->second.range(slice), it->second.watermarks[slice]};
 }
 
 void Bulk::grown(NodeIndex node, Copy& copy) {
@@ -229,11 +229,11 @@ void Bulk::deliver_pull_ended(TransferIndex index) {
   if (hosts_.defer(node, [this, index] { deliver_pull_ended(index); })) return;
   if (ends_[index] != PullEnd::kComplete) scribble(transfer);
   Copy& copy = *transfer.child_copy;
-  const std::uint64_t watermark = copy.watermarks[transfer.request.slice];
+  const ValidBytes valid{copy.range(transfer.request.slice), copy.watermarks[transfer.request.slice]};
   erase_one(copy.pulls, index);
   planes_[node].pulls.erase(transfer.request.transfer);
   const CopyKey key = copy.key;
-  sink_.bulk_event(node, event::PullEnded{transfer.request.transfer, ends_[index], watermark});
+  sink_.bulk_event(node, event::PullEnded{transfer.request.transfer, ends_[index], valid});
   close_if_idle(node, key);
 }
 
@@ -299,15 +299,6 @@ void Bulk::refuse_pull(NodeIndex node, const effect::RefusePull& refuse) {
   if (index == kNoTransfer) return;
   transfers_[index].parent_state = ParentState::kOver;
   push_frame(index, {FrameType::kAbort, refuse.code});
-}
-
-void Bulk::stop_serve(NodeIndex node, const effect::StopServe& stop) {
-  const auto it = planes_[node].serves.find(stop.serve);
-  if (it == planes_[node].serves.end()) return;  // it has ended, and the event is under way or was just handled
-  Transfer& transfer = transfers_[it->second];
-  if (transfer.parent_state != ParentState::kServing) return;
-  transfer.stop_code = stop.code;
-  end_serve(it->second);
 }
 
 // A piece that is on the wire is finished first: its bytes are still being read.

@@ -129,10 +129,9 @@ class Bulk {
   void cancel_pull(NodeIndex node, TransferId transfer);
   void accept_pull(NodeIndex node, const effect::AcceptPull& accept);
   void refuse_pull(NodeIndex node, const effect::RefusePull& refuse);
-  void stop_serve(NodeIndex node, const effect::StopServe& stop);
   void disconnect(NodeIndex self, NodeId peer);
   void disconnect_all(NodeIndex self);
-  std::uint64_t watermark(NodeIndex node, CopyKey copy, std::uint32_t slice) const;
+  ValidBytes valid(NodeIndex node, CopyKey copy, std::uint32_t slice) const;
 
   // --- faults, as in Network
   void process_died(NodeIndex node, bool with_machine);

@@ -61,9 +61,9 @@ TEST_F(CombineTest, ASumIsPassedOnWhileItsInputsArrive) {
   open(3, kOut, size);
   pull_into(3, kOut, 2);
   run(Duration::ms(200));
-  const std::uint64_t there = bulk_->watermark(3, kOut, 0);
+  const std::uint64_t there = bulk_->valid(3, kOut, 0).front();
   EXPECT_GT(there, 100'000u);
-  EXPECT_LT(bulk_->watermark(2, kLeft, 0), size);
+  EXPECT_LT(bulk_->valid(2, kLeft, 0).front(), size);
   EXPECT_TRUE(is_sum(memory(3, kOut, there / 8 * 8), {1, 2, 3}));
   run();
   // Both inputs share the downlink: 0.4 s. The child has the last of it two pieces and a latency later.
@@ -80,15 +80,15 @@ TEST_F(CombineTest, AnInputThatGrowsLater) {
   fill_contents(2, 0, memory(0, kLeft, 1000));
   open(0, kOut, 1000);
   sum(0, {{kOwn, 0, 0}, {kLeft, 0, 0}});
-  EXPECT_EQ(bulk_->watermark(0, kOut, 0), 0u);
+  EXPECT_EQ(bulk_->valid(0, kOut, 0).front(), 0u);
   bulk_->grow_copy(0, {kLeft, 7});
-  EXPECT_EQ(bulk_->watermark(0, kOut, 0), 0u);
+  EXPECT_EQ(bulk_->valid(0, kOut, 0).front(), 0u);
   bulk_->grow_copy(0, {kLeft, 501});
-  EXPECT_EQ(bulk_->watermark(0, kOut, 0), 496u) << "whole elements";
+  EXPECT_EQ(bulk_->valid(0, kOut, 0).front(), 496u) << "whole elements";
   run();
   EXPECT_EQ(times(0, "combined 4/0"), 0u);
   bulk_->grow_copy(0, {kLeft, 1000});
-  EXPECT_EQ(bulk_->watermark(0, kOut, 0), 1000u);
+  EXPECT_EQ(bulk_->valid(0, kOut, 0).front(), 1000u);
   run();
   EXPECT_EQ(times(0, "combined 4/0"), 1u);
   EXPECT_TRUE(is_sum(memory(0, kOut, 1000), {1, 2}));
@@ -107,7 +107,7 @@ TEST_F(CombineTest, WhatOneMakesIsTheNextOnesInput) {
   sum(0, {{kRight, 0, 0}, {kOwn, 0, 0}});
   bulk_->combine(0, {kRight, 0, ReduceOp::kSum, DType::kU64, 1, false, {{kLeft, 0, 0}, {kOwn, 0, 0}}});
   bulk_->grow_copy(0, {kLeft, 400});
-  EXPECT_EQ(bulk_->watermark(0, kOut, 0), 400u);
+  EXPECT_EQ(bulk_->valid(0, kOut, 0).front(), 400u);
   bulk_->grow_copy(0, {kLeft, 1000});
   run();
   EXPECT_TRUE(is_sum(memory(0, kOut, 1000), {1, 1, 2}));
@@ -133,7 +133,7 @@ TEST_F(CombineTest, ASliceAloneIsPulledServedAndCombined) {
   pull_into(2, kLeft, 1, slice, slices);
   sum(2, {{kLeft, slice, part.begin}, {kOwn, 0, part.begin}}, slice);
   run();
-  EXPECT_EQ(bulk_->watermark(2, kOut, slice), part.end);
+  EXPECT_EQ(bulk_->valid(2, kOut, slice).front(), part.end);
   EXPECT_TRUE(is_sum(memory(2, kOut, size).subspan(part.begin, length), {1, 2, 3}, part.begin / 8));
   const ByteView beyond = memory(1, kLeft, kRoom).subspan(length);
   EXPECT_EQ(static_cast<std::size_t>(std::count(beyond.begin(), beyond.end(), std::byte{0xAB})), beyond.size());
@@ -173,7 +173,7 @@ TEST_F(CombineTest, WhatIsNotFinalEndsWhenItsSliceIsSealed) {
   open(1, kOut, 1024, 2);
   pull_into(1, kOut, 0, 1, 2);
   run(Duration::s(1));
-  EXPECT_EQ(bulk_->watermark(1, kOut, 1), 1024u);
+  EXPECT_EQ(bulk_->valid(1, kOut, 1).front(), 1024u);
   EXPECT_EQ(said(1), std::vector<std::string>{"accepted"});
   bulk_->seal_copy(0, {kOut, 1});
   run(Duration::s(1));
@@ -200,7 +200,7 @@ TEST_F(CombineTest, ClosingStopsItAndTheInputsStayOpenUntilThen) {
   bulk_->close_copy(0, kOwn);
   EXPECT_EQ(broken_.size(), 2u) << "a thread may be at it until the copy is closed";
   bulk_->grow_copy(0, {kLeft, 10'000});
-  EXPECT_EQ(bulk_->watermark(0, kOut, 0), 5000u);
+  EXPECT_EQ(bulk_->valid(0, kOut, 0).front(), 5000u);
   std::fill(arenas_[0].begin() + 4 * kRoom, arenas_[0].end(), std::byte{0});
   run();
   EXPECT_EQ(said(0), (std::vector<std::string>{"serve ended", "closed"}));
@@ -225,7 +225,7 @@ TEST_F(CombineTest, WithoutBytesOnlyTheWatermarksMove) {
   sum(1, {{kLeft, 0, 0}, {kOwn, 0, 0}});
   run();
   EXPECT_EQ(times(1, "combined 4/0"), 1u);
-  EXPECT_EQ(bulk_->watermark(1, kOut, 0), 10'000u);
+  EXPECT_EQ(bulk_->valid(1, kOut, 0).front(), 10'000u);
   EXPECT_TRUE(is_sum(memory(1, kOut, 10'000), {})) << "still zeroes";
 }
 

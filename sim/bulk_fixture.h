@@ -49,7 +49,7 @@ class BulkTest : public ::testing::Test, public BulkSink {
     request.version = 5;
     request.slice = slice;
     request.slices = slices;
-    request.offset = bulk_->watermark(child, copy, slice);
+    request.offset = bulk_->valid(child, copy, slice).front();
     bulk_->start_pull(child, {hosts_[parent].ref, hosts_[parent].address, copy, request, kPatience});
     return request.transfer;
   }
@@ -85,7 +85,7 @@ class BulkTest : public ::testing::Test, public BulkSink {
     if (std::holds_alternative<event::PullAccepted>(event)) text = "accepted";
     if (std::holds_alternative<event::PullSilent>(event)) text = "silent";
     if (const auto* ended = std::get_if<event::PullEnded>(&event))
-      text = std::string("ended ") + kEnds[static_cast<int>(ended->how)] + " " + std::to_string(ended->watermark);
+      text = std::string("ended ") + kEnds[static_cast<int>(ended->how)] + " " + std::to_string(ended->valid.front());
     if (std::holds_alternative<event::ServeEnded>(event)) text = "serve ended";
     if (std::holds_alternative<event::CopyClosed>(event)) text = "closed";
     if (const auto* combined = std::get_if<event::Combined>(&event))

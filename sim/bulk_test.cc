@@ -76,7 +76,7 @@ TEST_F(BulkTest, ACancelledPullEndsOnceAndItsBytesAreDiscarded) {
   ASSERT_EQ(lines.size(), 2u);
   EXPECT_TRUE(lines[1].starts_with("ended cancelled"));
   EXPECT_EQ(said(0), std::vector<std::string>{"serve ended"});
-  const std::uint64_t kept = bulk_->watermark(1, 1, 0);
+  const std::uint64_t kept = bulk_->valid(1, 1, 0).front();
   EXPECT_GT(kept, 0u);
   EXPECT_LT(kept, 500'000u);
   pull(1, 0, 500'000);  // goes on where it was, over what was scribbled behind the watermark
@@ -97,7 +97,7 @@ TEST_F(BulkTest, ClosingEndsServesAndPullsFirst) {
   ASSERT_EQ(lines.size(), 4u);
   EXPECT_EQ(lines.back(), "closed");
   EXPECT_EQ(said(2).back().substr(0, 13), "ended aborted");
-  EXPECT_EQ(bulk_->watermark(1, 1, 0), 0u);
+  EXPECT_EQ(bulk_->valid(1, 1, 0).front(), 0u);
   EXPECT_TRUE(bulk_->copies(1).empty());
 }
 
@@ -119,7 +119,7 @@ TEST_F(BulkTest, TheEndWaitsForTheSeal) {
   bulk_->grow_copy(0, {1, 1000});
   pull(1, 0, 1000);
   run(Duration::s(1));
-  EXPECT_EQ(bulk_->watermark(1, 1, 0), 1000u);
+  EXPECT_EQ(bulk_->valid(1, 1, 0).front(), 1000u);
   EXPECT_EQ(said(1), std::vector<std::string>{"accepted"});
   bulk_->seal_copy(0, {1});
   run(Duration::s(1));
@@ -149,7 +149,7 @@ TEST_F(BulkTest, AParentThatDiesEndsThePullWhereItIs) {
   hosts_[0].running = false;
   run(Duration::s(1));
   EXPECT_TRUE(said(1).back().starts_with("ended lost"));
-  EXPECT_TRUE(contents_match(7, ByteView(arenas_[1]).first(bulk_->watermark(1, 1, 0))));
+  EXPECT_TRUE(contents_match(7, ByteView(arenas_[1]).first(bulk_->valid(1, 1, 0).front())));
 }
 
 TEST_F(BulkTest, AcceptingAPullWhoseChildHasGoneEndsAtOnce) {

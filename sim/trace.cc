@@ -307,7 +307,7 @@ std::string describe(const Event& event, Names& names) {
           [&](const event::PullAccepted& e) { return "pull " + number(e.transfer) + " is accepted"; },
           [&](const event::PullSilent& e) { return "pull " + number(e.transfer) + " is silent"; },
           [&](const event::PullEnded& e) {
-            return "pull " + number(e.transfer) + " ended at byte " + number(e.watermark) + ": " + end_name(e.how);
+            return "pull " + number(e.transfer) + " ended at byte " + number(e.valid.front()) + ": " + end_name(e.how);
           },
           [&](const event::ServeEnded& e) { return "serve " + number(e.serve) + " ended"; },
           [&](const event::CopyClosed& e) { return "copy " + number(e.copy) + " is closed"; },
@@ -341,7 +341,6 @@ std::string describe(const Effect& effect, Names& names) {
             return "accepts " + pull(e.pull, names) + " as serve " + number(e.serve) + " from copy " + number(e.copy);
           },
           [&](const effect::RefusePull& e) { return "refuses pull " + number(e.transfer) + ": " + code(e.code); },
-          [&](const effect::StopServe& e) { return "stops serve " + number(e.serve) + ": " + code(e.code); },
           [&](const effect::Log& e) { return "says: " + e.text; },
           [](const auto&) { return std::string(); },
       },

@@ -21,8 +21,8 @@ double thread_seconds() {
 class World::BulkProgress final : public Progress {
  public:
   BulkProgress(const Bulk& bulk, NodeIndex node) : bulk_(bulk), node_(node) {}
-  std::uint64_t watermark(CopyKey copy, std::uint32_t slice) const override {
-    return bulk_.watermark(node_, copy, slice);
+  ValidBytes valid(CopyKey copy, std::uint32_t slice) const override {
+    return bulk_.valid(node_, copy, slice);
   }
 
  private:
@@ -352,7 +352,6 @@ void World::carry_out(NodeIndex node, E& e, ByteView) {
   if constexpr (std::is_same_v<E, effect::CancelPull>) bulk_.cancel_pull(node, e.transfer);
   if constexpr (std::is_same_v<E, effect::AcceptPull>) bulk_.accept_pull(node, e);
   if constexpr (std::is_same_v<E, effect::RefusePull>) bulk_.refuse_pull(node, e);
-  if constexpr (std::is_same_v<E, effect::StopServe>) bulk_.stop_serve(node, e);
 }
 
 // --- clients

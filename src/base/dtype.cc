@@ -1,5 +1,7 @@
 #include "hoplite/dtype.h"
 
+#include "hoplite/priority.h"
+
 namespace hoplite {
 namespace {
 
@@ -73,8 +75,19 @@ std::string_view to_string(ReduceOp op) {
   return "unknown";
 }
 
+std::string_view to_string(Priority priority) {
+  switch (priority) {
+    case Priority::kLow: return "low";
+    case Priority::kNormal: return "normal";
+    case Priority::kHigh: return "high";
+  }
+  return "unknown";
+}
+
 std::optional<DType> parse_dtype(std::string_view text) { return parse_enum<DType>(text); }
 
 std::optional<ReduceOp> parse_reduce_op(std::string_view text) { return parse_enum<ReduceOp>(text); }
+
+std::optional<Priority> parse_priority(std::string_view text) { return parse_enum<Priority>(text); }
 
 }  // namespace hoplite

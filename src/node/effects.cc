@@ -34,7 +34,7 @@ struct EffectRunner::Visitor {
   }
 
   void operator()(const effect::OpenCopy& e) const {
-    transport.open_copy(e.copy, {e.extent, e.slices, e.complete, e.size, e.only});
+    transport.open_copy(e);
   }
   void operator()(const effect::GrowCopy& e) const { transport.grow_copy(e.copy, e.bytes); }
   void operator()(const effect::SealCopy& e) const { transport.seal_copy(e.copy, e.slice); }
@@ -47,7 +47,7 @@ struct EffectRunner::Visitor {
   void operator()(const effect::CancelPull& e) const { transport.cancel_pull(e.transfer); }
   void operator()(const effect::AcceptPull& e) const { transport.accept_pull(e.channel, e.serve, e.copy, e.pull); }
   void operator()(const effect::RefusePull& e) const { transport.refuse_pull(e.channel, e.transfer, e.code); }
-  void operator()(const effect::StopServe& e) const { transport.stop_serve(e.serve, e.code); }
+  void operator()(const effect::PrioritizePull&) const {}
 
   void operator()(const effect::Reply& e) const { runner.clients_.reply(e.client, e.request, e.message); }
   void operator()(const effect::Log& e) const { runner.log_.warn(e.text); }

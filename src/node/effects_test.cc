@@ -30,22 +30,22 @@ class RecordingTransport : public Transport {
     done.push_back("send to " + address.to_string());
   }
   void disconnect(NodeId node) override { done.push_back("disconnect " + node.to_string()); }
-  void open_copy(CopyKey copy, const CopyLayout& layout) override {
-    note("open", copy, layout.extent.offset, layout.extent.size, layout.slices, layout.complete);
-    if (layout.only != kAllSlices) note("only", layout.only, layout.size);
+  void open_copy(const effect::OpenCopy& e) override {
+    note("open", e.copy, e.extent.offset, e.extent.size, e.slices, e.complete);
+    if (e.only != kAllSlices) note("only", e.only, e.size);
   }
   void grow_copy(CopyKey copy, std::uint64_t bytes) override { note("grow", copy, bytes); }
   void seal_copy(CopyKey copy, std::uint32_t slice) override {
     slice == kAllSlices ? note("seal", copy) : note("seal", copy, slice);
   }
-  void combine(const CombineOrder& order) override {
+  void combine(const effect::Combine& order) override {
     note("combine", order.out, order.slice, static_cast<int>(order.op), static_cast<int>(order.type), order.divide_by,
          order.final);
-    for (const CombineOrder::Input& input : order.inputs) note("input", input.copy, input.slice, input.begin);
+    for (const effect::Combine::Input& input : order.inputs) note("input", input.copy, input.slice, input.begin);
   }
   void follow_copy(CopyKey copy) override { note("follow", copy); }
   void close_copy(CopyKey copy) override { note("close", copy); }
-  std::uint64_t watermark(CopyKey, std::uint32_t) const override { return 0; }
+  ValidBytes valid(CopyKey, std::uint32_t) const override { return {}; }
   void start_pull(NodeRef, const Address&, CopyKey copy, const PullRequest& pull, Duration patience) override {
     note("start", copy, pull.transfer, patience.ns);
   }
@@ -106,10 +106,10 @@ class EffectRunnerTest : public testing::Test {
 TEST_F(EffectRunnerTest, EachIsOneCallInOrder) {
   run({effect::OpenCopy{1, {0, 64}, 1, false}, effect::GrowCopy{1, 10}, effect::FollowCopy{1}, effect::SealCopy{1},
        effect::StartPull{{}, {}, 1, {.transfer = 5, .id = {}, .target = {}}, Duration::us(1)}, effect::CancelPull{5},
-       effect::AcceptPull{3, 4, 1, {}}, effect::RefusePull{3, 9, Code::kUnavailable}, effect::StopServe{4},
+       effect::AcceptPull{3, 4, 1, {}}, effect::RefusePull{3, 9, Code::kUnavailable},
        effect::CloseCopy{1}, effect::Disconnect{NodeId{1}}, effect::SendToAddress{{"10.0.0.1", 7411}, Sync{}}});
   EXPECT_THAT(transport_.done, ElementsAre("open 1 0 64 1 0", "grow 1 10", "follow 1", "seal 1", "start 1 5 1000",
-                                           "cancel 5", "accept 3 4", "refuse 3 9", "stop 4", "close 1",
+                                           "cancel 5", "accept 3 4", "refuse 3 9", "close 1",
                                            "disconnect 0000000000000001", "send to 10.0.0.1:7411"));
 }
 

@@ -200,15 +200,15 @@ void Node::on_pull_asked(NodeRef peer, ChannelId channel, const PullRequest& pul
 }
 void Node::on_pull_accepted(TransferId transfer) { step(event::PullAccepted{transfer}); }
 void Node::on_pull_silent(TransferId transfer) { step(event::PullSilent{transfer}); }
-void Node::on_pull_ended(TransferId transfer, PullEnd how, std::uint64_t watermark) {
-  step(event::PullEnded{transfer, how, watermark});
+void Node::on_pull_ended(TransferId transfer, PullEnd how, ValidBytes valid) {
+  step(event::PullEnded{transfer, how, valid});
 }
 void Node::on_serve_ended(ServeId serve) { step(event::ServeEnded{serve}); }
 void Node::on_copy_closed(CopyKey copy) { step(event::CopyClosed{copy}); }
 void Node::on_combined(CopyKey out, std::uint32_t slice) { step(event::Combined{out, slice}); }
 void Node::on_copy_grown(CopyKey copy) { step(event::CopyGrown{copy}); }
 
-std::uint64_t Node::watermark(CopyKey copy, std::uint32_t slice) const { return transport_->watermark(copy, slice); }
+ValidBytes Node::valid(CopyKey copy, std::uint32_t slice) const { return transport_->valid(copy, slice); }
 
 // --- events of the clients
 

@@ -78,7 +78,7 @@ class Node final : private TransportHandler, private ClientHandler, private Prog
   void on_pull_asked(NodeRef peer, ChannelId channel, const PullRequest& pull) override;
   void on_pull_accepted(TransferId transfer) override;
   void on_pull_silent(TransferId transfer) override;
-  void on_pull_ended(TransferId transfer, PullEnd how, std::uint64_t watermark) override;
+  void on_pull_ended(TransferId transfer, PullEnd how, ValidBytes valid) override;
   void on_serve_ended(ServeId serve) override;
   void on_copy_closed(CopyKey copy) override;
   void on_combined(CopyKey out, std::uint32_t slice) override;
@@ -87,7 +87,7 @@ class Node final : private TransportHandler, private ClientHandler, private Prog
   void on_client_request(ClientKey client, std::uint64_t request, client::Request message, ByteView payload) override;
   void on_client_gone(ClientKey client) override;
 
-  std::uint64_t watermark(CopyKey copy, std::uint32_t slice) const override;
+  ValidBytes valid(CopyKey copy, std::uint32_t slice) const override;
 
   client::Status status() const;
   client::Objects objects() const;

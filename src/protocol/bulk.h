@@ -15,7 +15,9 @@
 #include <cstdint>
 #include <cstring>
 
+#include "hoplite/priority.h"
 #include "protocol/codec.h"
+#include "protocol/valid_bytes.h"
 
 namespace hoplite {
 
@@ -70,7 +72,7 @@ struct PullRequest {
   std::uint32_t slices = 1;
   std::uint64_t offset = 0;       // first byte wanted
   bool has_children = false;      // then the parent must be strictly ahead of `offset`
-  std::uint8_t priority = 1;      // 0 = urgent, 1 = normal, 2 = background
+  Priority priority = Priority::kNormal;
   std::uint32_t deadline_ms = 0;  // how soon the asker needs it; 0 = no deadline
   bool slot = false;              // the output of a reduce's slot, whose order may still be on its way to the parent
   ObjectId target;                // what it is for: the object itself, or what it is reduced into
@@ -78,19 +80,5 @@ struct PullRequest {
     a(transfer, id, version, slice, slices, offset, has_children, priority, deadline_ms, slot, target);
   }
 };
-
-constexpr std::uint32_t kAllSlices = ~std::uint32_t{0};
-
-// Slice i of an object of `size` bytes cut into `slices` parts: [begin, end), begins aligned to 64 bytes.
-struct SliceRange {
-  std::uint64_t begin = 0;
-  std::uint64_t end = 0;
-};
-constexpr SliceRange slice_range(std::uint64_t size, std::uint32_t slices, std::uint32_t slice) {
-  const std::uint64_t step = round_up((size + slices - 1) / slices, 64);
-  const std::uint64_t begin = step * slice < size ? step * slice : size;
-  const std::uint64_t end = begin + step < size ? begin + step : size;
-  return {begin, end};
-}
 
 }  // namespace hoplite

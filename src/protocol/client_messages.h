@@ -12,14 +12,12 @@
 #include <vector>
 
 #include "protocol/messages.h"
+#include "protocol/transfer.h"
 
 namespace hoplite {
 
 constexpr std::uint16_t kClientProtocolVersion = 2;
 constexpr std::int64_t kNoTimeout = -1;
-
-// Identifies one copy on one daemon, for as long as the daemon lives. Never used twice.
-using CopyKey = std::uint64_t;
 
 namespace client {
 

@@ -5,6 +5,8 @@
 
 namespace hoplite {
 
+// One copy on one daemon, for as long as the daemon lives. Never used twice.
+using CopyKey = std::uint64_t;
 using ClientKey = std::uint64_t;   // one attached client process, never used twice
 using TransferId = std::uint64_t;  // one pull, chosen by the puller, never used twice in its life
 using ServeId = std::uint64_t;     // one accepted pull at the parent, never used twice in its life

@@ -23,7 +23,7 @@
 #include "hoplite/dtype.h"
 #include "protocol/bulk.h"
 #include "protocol/client_messages.h"
-#include "protocol/combine.h"
+#include "protocol/data_plane.h"
 #include "protocol/messages.h"
 #include "protocol/transfer.h"
 #include "transport/loop.h"
@@ -39,21 +39,11 @@ class TransportHandler {
   virtual void on_pull_asked(NodeRef peer, ChannelId channel, const PullRequest& pull) = 0;
   virtual void on_pull_accepted(TransferId transfer) = 0;
   virtual void on_pull_silent(TransferId transfer) = 0;
-  virtual void on_pull_ended(TransferId transfer, PullEnd how, std::uint64_t watermark) = 0;
+  virtual void on_pull_ended(TransferId transfer, PullEnd how, ValidBytes valid) = 0;
   virtual void on_serve_ended(ServeId serve) = 0;
   virtual void on_copy_closed(CopyKey copy) = 0;
   virtual void on_combined(CopyKey out, std::uint32_t slice) = 0;
   virtual void on_copy_grown(CopyKey copy) = 0;  // coalesced: at most one under way for each copy
-};
-
-// Where a copy's bytes are, and which bytes of the object they are.
-struct CopyLayout {
-  Extent extent;
-  std::uint32_t slices = 1;
-  bool complete = false;
-  // Of an object of this size the copy has only this slice, and the extent is just that; kAllSlices: all of it.
-  std::uint64_t size = 0;
-  std::uint32_t only = kAllSlices;
 };
 
 struct PeerRate {
@@ -83,16 +73,16 @@ class Transport {
   virtual void disconnect(NodeId node) = 0;
 
   // --- bulk. Offsets are from the start of the object, also in a copy that has only one slice of it.
-  virtual void open_copy(CopyKey copy, const CopyLayout& layout) = 0;
+  virtual void open_copy(const effect::OpenCopy& open) = 0;
   virtual void grow_copy(CopyKey copy, std::uint64_t bytes) = 0;
   // kAllSlices: all bytes are there. Or only those of one slice, whose watermark is at its end.
   virtual void seal_copy(CopyKey copy, std::uint32_t slice) = 0;
   // Exactly one on_combined, unless `out` is closed before. Until then, or until `out` is closed, the inputs stay open.
   // The slice is empty, whole elements long, and nobody else fills it.
-  virtual void combine(const CombineOrder& order) = 0;
+  virtual void combine(const effect::Combine& order) = 0;
   virtual void follow_copy(CopyKey copy) = 0;
   virtual void close_copy(CopyKey copy) = 0;
-  virtual std::uint64_t watermark(CopyKey copy, std::uint32_t slice) const = 0;
+  virtual ValidBytes valid(CopyKey copy, std::uint32_t slice) const = 0;
   virtual void start_pull(NodeRef parent, const Address& address, CopyKey copy, const PullRequest& pull,
                           Duration patience) = 0;
   virtual void cancel_pull(TransferId transfer) = 0;

@@ -8,7 +8,7 @@ namespace {
 
 class NoBytes final : public hoplite::Progress {
  public:
-  std::uint64_t watermark(hoplite::CopyKey, std::uint32_t) const override { return 0; }
+  hoplite::ValidBytes valid(hoplite::CopyKey, std::uint32_t) const override { return {}; }
 };
 
 }  // namespace

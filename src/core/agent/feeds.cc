@@ -115,8 +115,8 @@ void Agent::Impl::pull_feed(const SlotKey& key, std::size_t index) {
 void Agent::Impl::feed_ended(std::pair<SlotKey, std::size_t> at, const event::PullEnded& e) {
   SlotFeed& feed = feed_at(at);
   feed.transfer = 0;
-  if (e.watermark > feed.watermark) feed.silences = 0;
-  feed.watermark = std::max(feed.watermark, e.watermark);
+  if (e.valid.front() > feed.watermark) feed.silences = 0;
+  feed.watermark = std::max(feed.watermark, e.valid.front());
   if (e.how == PullEnd::kComplete) {
     feed.done = true;
     return;
@@ -169,7 +169,7 @@ void Agent::Impl::serve_export(Copy& copy, const ParkedPull& asked) {
   const SlotOrder* order = combined == combines_.end() ? nullptr : &slots_.at(combined->second).order;
   // While it is being combined, only the slice that it is of, and no further than it is.
   if (order != nullptr && (pull.slice != order->slice || pull.slices != order->slices ||
-                           pull.offset > progress_.watermark(copy.key, pull.slice)))
+                           pull.offset > progress_.valid(copy.key, pull.slice).front()))
     return refuse();
   accept_pull(copy, asked);
 }

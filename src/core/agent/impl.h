@@ -54,6 +54,7 @@ class Agent::Impl final : private Directory::Host {
   void on(const event::PullAccepted& e);
   void on(const event::PullSilent& e);
   void on(const event::PullEnded& e);
+  void on(const event::ServePrioritized&) {}
   void on(const event::ServeEnded& e);
   void on(const event::CopyClosed& e);
   void on(const event::Combined& e);

@@ -39,7 +39,7 @@ std::uint64_t Agent::Impl::front_bytes(const Copy& copy) const {
   std::uint64_t front = 0;
   for (std::uint32_t i = 0; i < copy.slices.size(); ++i) {
     const SliceFetch& slice = copy.slices[i];
-    front = slice.done ? slice.end : std::max(progress_.watermark(copy.key, i), slice.watermark);
+    front = slice.done ? slice.end : std::max(progress_.valid(copy.key, i).front(), slice.watermark);
     if (front < slice.end) break;
   }
   return front;
@@ -73,7 +73,7 @@ bool Agent::Impl::start_pull(Record& record, Copy& copy, std::uint32_t slice, No
                    copy.slice_count(),
                    fetch.watermark,
                    has_children(copy, slice),
-                   1,
+                   Priority::kNormal,
                    0,
                    false,
                    copy.id};
@@ -121,8 +121,8 @@ void Agent::Impl::on(const event::PullEnded& e) {
   SliceFetch& slice = copy.slices[pull.slice];
   slice.transfer = 0;
   slice.attached = false;
-  if (e.watermark > slice.watermark) slice.silences = 0;
-  slice.watermark = std::clamp(e.watermark, slice.watermark, slice.end);
+  if (e.valid.front() > slice.watermark) slice.silences = 0;
+  slice.watermark = std::clamp(e.valid.front(), slice.watermark, slice.end);
   Record& r = records_.at(copy.id);
   if (e.how == PullEnd::kComplete) {
     CHECK(slice.watermark == slice.end, copy.id.to_string(), slice.watermark, slice.end);
@@ -200,7 +200,7 @@ void Agent::Impl::consider_pull(const ParkedPull& asked) {
   const bool done = !writing && copy->slices[pull.slice].done;
   if (done) return accept_pull(*copy, asked);
   if (!attached) return park(asked);
-  const std::uint64_t here = writing ? copy->written : progress_.watermark(copy->key, pull.slice);
+  const std::uint64_t here = writing ? copy->written : progress_.valid(copy->key, pull.slice).front();
   // Where the bytes come into being there is no parent, so no cycle: it need not be ahead already.
   const bool source = writing || copy->slices[pull.slice].combined;
   if (here < pull.offset || (pull.has_children && here == pull.offset && !source)) {

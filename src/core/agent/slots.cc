@@ -292,7 +292,7 @@ void Agent::Impl::tell_coordinator(const SlotKey& key) {
     const std::uint32_t slice = out_slice(slot.order);
     // Of the slices that come into being here: one, or all of them in turn.
     const SliceRange range = slice_range(slot.order.target_size, slot.order.target_slices, slice);
-    update.bytes = progress_.watermark(slot.out, slice) - (root && slot.windows == 1 ? range.begin : 0);
+    update.bytes = progress_.valid(slot.out, slice).front() - (root && slot.windows == 1 ? range.begin : 0);
   }
   send(slot.coordinator, std::move(update));
 }

@@ -21,7 +21,7 @@ class BulkConformanceTest : public TransportTest {
   // Opens a growing copy and pulls the object into it.
   void fetch(TestNode& child, const TestNode& parent, CopyKey copy, Extent extent, TransferId transfer,
              ObjectId id = kId) const {
-    child.transport->open_copy(copy, {extent, 1, false});
+    child.transport->open_copy({copy, extent, 1, false});
     pull(child, parent, copy, request(transfer, id));
   }
 };
@@ -43,7 +43,7 @@ TEST_P(BulkConformanceTest, ObjectsOfEverySizeArriveByteForByte) {
   for (std::uint64_t i = 0; i < sizes.size(); ++i) {
     EXPECT_TRUE(child->ended_as(i + 1, PullEnd::kComplete)) << sizes[i];
     EXPECT_EQ(child->ended[i + 1].watermark, sizes[i]);
-    EXPECT_EQ(child->transport->watermark(i + 1, 0), sizes[i]);
+    EXPECT_EQ(child->transport->valid(i + 1, 0).front(), sizes[i]);
     EXPECT_TRUE(child->holds(offset, pattern(sizes[i], i))) << sizes[i];
     offset += round_up(sizes[i], 64);
   }
@@ -61,17 +61,17 @@ TEST_P(BulkConformanceTest, ARelayPassesOnWhatItHasNotFinished) {
   constexpr std::uint64_t kSize = 4 * kMiB;
   const auto bytes = pattern(kSize, 1);
   std::copy(bytes.begin(), bytes.end(), source->arena.begin());
-  source->transport->open_copy(1, {{0, kSize}, 1, false});
+  source->transport->open_copy({1, {0, kSize}, 1, false});
   source->served[kId] = 1;
   fetch(*relay, *source, 1, {0, kSize}, 1);
   relay->served[kId] = 1;
   fetch(*child, *relay, 1, {0, kSize}, 1);
   // The source has half of it: exactly that half reaches the end of the chain.
   source->transport->grow_copy(1, kSize / 2);
-  ASSERT_TRUE(runs_until([&] { return child->transport->watermark(1, 0) == kSize / 2; }));
+  ASSERT_TRUE(runs_until([&] { return child->transport->valid(1, 0).front() == kSize / 2; }));
   EXPECT_THAT(relay->ended, IsEmpty());
   source->transport->grow_copy(1, kSize);
-  ASSERT_TRUE(runs_until([&] { return child->transport->watermark(1, 0) == kSize; }));
+  ASSERT_TRUE(runs_until([&] { return child->transport->valid(1, 0).front() == kSize; }));
   EXPECT_THAT(relay->ended, IsEmpty()) << "all bytes are there, but nobody said that they are final";
   source->transport->seal_copy(1, kAllSlices);
   ASSERT_TRUE(runs_until([&] { return relay->ended_as(1, PullEnd::kComplete); }));
@@ -85,12 +85,12 @@ TEST_P(BulkConformanceTest, SmallStepsReachTheChildOneByOne) {
   const auto child = make_node(2);
   const auto bytes = pattern(kMiB, 1);
   std::copy(bytes.begin(), bytes.end(), parent->arena.begin());
-  parent->transport->open_copy(1, {{0, kMiB}, 1, false});
+  parent->transport->open_copy({1, {0, kMiB}, 1, false});
   parent->served[kId] = 1;
   fetch(*child, *parent, 1, {0, kMiB}, 1);
   for (const std::uint64_t step : {1, 2, 100, 1500, 70'000}) {
     parent->transport->grow_copy(1, step);
-    ASSERT_TRUE(runs_until([&] { return child->transport->watermark(1, 0) == step; })) << step;
+    ASSERT_TRUE(runs_until([&] { return child->transport->valid(1, 0).front() == step; })) << step;
     ASSERT_EQ(std::memcmp(child->arena.data(), bytes.data(), step), 0);
   }
 }
@@ -128,10 +128,10 @@ TEST_P(BulkConformanceTest, SlicesArePulledOnTheirOwn) {
   constexpr std::uint32_t kSlices = 3;
   left->offer(kId, 1, 0, pattern(kSize, 1), kSlices);
   right->offer(kId, 1, 0, pattern(kSize, 1), 1);  // a sealed copy has all bytes, however it was cut
-  child->transport->open_copy(1, {{64, kSize}, kSlices, false});
+  child->transport->open_copy({1, {64, kSize}, kSlices, false});
   for (std::uint32_t slice = 0; slice < kSlices; ++slice) {
     const PullRequest pull_slice = slice_request(slice + 1, kId, kSize, slice, kSlices);
-    EXPECT_EQ(child->transport->watermark(1, slice), pull_slice.offset);
+    EXPECT_EQ(child->transport->valid(1, slice).front(), pull_slice.offset);
     pull(*child, slice == 1 ? *right : *left, 1, pull_slice);
   }
   ASSERT_TRUE(runs_until([&] { return child->ended.size() == kSlices; }));
@@ -149,11 +149,11 @@ TEST_P(BulkConformanceTest, APullIsResumedFromAnotherParentWhereItStopped) {
   constexpr std::uint64_t kSize = 2 * kMiB;
   const auto bytes = pattern(kSize, 1);
   std::copy(bytes.begin(), bytes.end(), first->arena.begin());
-  first->transport->open_copy(1, {{0, kSize}, 1, false});
+  first->transport->open_copy({1, {0, kSize}, 1, false});
   first->served[kId] = 1;
   fetch(*child, *first, 1, {0, kSize}, 1);
   first->transport->grow_copy(1, 777'777);
-  ASSERT_TRUE(runs_until([&] { return child->transport->watermark(1, 0) == 777'777; }));
+  ASSERT_TRUE(runs_until([&] { return child->transport->valid(1, 0).front() == 777'777; }));
   first.reset();
   ASSERT_TRUE(runs_until([&] { return child->ended_as(1, PullEnd::kConnectionLost); }));
   EXPECT_EQ(child->ended[1].watermark, 777'777U);
@@ -167,7 +167,7 @@ TEST_P(BulkConformanceTest, APullIsResumedFromAnotherParentWhereItStopped) {
 TEST_P(BulkConformanceTest, AParentThatCannotBeReachedOrIsSomebodyElse) {
   const auto child = make_node(2);
   const auto other = make_node(3);
-  child->transport->open_copy(1, {{0, 100}, 1, false});
+  child->transport->open_copy({1, {0, 100}, 1, false});
   child->transport->start_pull({NodeId{9}, 1}, {"127.0.0.1", 1}, 1, request(1, kId), patience);
   ASSERT_TRUE(runs_until([&] { return child->ended_as(1, PullEnd::kConnectionLost); }));
   child->transport->start_pull({NodeId{9}, 1}, other->address(), 1, request(2, kId), patience);
@@ -184,7 +184,7 @@ TEST_P(BulkConformanceTest, RefusedStoppedAndClosedByTheParent) {
   parent->transport->refuse_pull(parent->asked[0].channel, 1, Code::kUnavailable);
   ASSERT_TRUE(runs_until([&] { return child->ended_as(1, PullEnd::kRefused); }));
 
-  parent->transport->open_copy(5, {{0, kMiB}, 1, false});
+  parent->transport->open_copy({5, {0, kMiB}, 1, false});
   parent->served[kId] = 5;
   fetch(*child, *parent, 2, {0, kMiB}, 2);
   ASSERT_TRUE(runs_until([&] { return child->accepted.size() == 1; }));
@@ -205,7 +205,7 @@ TEST_P(BulkConformanceTest, ARefusedRangeDoesNotHurt) {
   const auto parent = make_node(1);
   const auto child = make_node(2);
   parent->offer(kId, 1, 0, pattern(1000, 1));
-  child->transport->open_copy(1, {{0, 5000}, 1, false});  // it believes that the object is larger
+  child->transport->open_copy({1, {0, 5000}, 1, false});  // it believes that the object is larger
   child->transport->grow_copy(1, 3000);
   pull(*child, *parent, 1, request(1, kId, 3000));
   ASSERT_TRUE(runs_until([&] { return child->ended_as(1, PullEnd::kRefused); }));
@@ -221,7 +221,7 @@ TEST_P(BulkConformanceTest, AnExtentIsUsedAgainAfterACancelAndNoLateByteLandsThe
   parent->offer_unsealed(kId, 1, pattern(kSize, 1));
   for (std::uint64_t round = 1; round <= 10; ++round) {
     fetch(*child, *parent, round, {0, kSize}, round);
-    ASSERT_TRUE(runs_until([&] { return child->transport->watermark(round, 0) > round * 100'000; }));
+    ASSERT_TRUE(runs_until([&] { return child->transport->valid(round, 0).front() > round * 100'000; }));
     child->order.clear();
     child->transport->cancel_pull(round);
     child->transport->close_copy(round);
@@ -252,7 +252,7 @@ TEST_P(BulkConformanceTest, AClosedCopyIsNotSentFromAnyMore) {
   for (std::uint64_t round = 1; round <= 10; ++round) {
     parent->offer_unsealed(kId, round, bytes);
     fetch(*child, *parent, round, {0, kSize}, round);
-    ASSERT_TRUE(runs_until([&] { return child->transport->watermark(round, 0) > round * 200'000; }));
+    ASSERT_TRUE(runs_until([&] { return child->transport->valid(round, 0).front() > round * 200'000; }));
     parent->transport->close_copy(round);
     ASSERT_TRUE(runs_until([&] { return !parent->closed.empty() && parent->closed.back() == round; }));
     std::fill_n(parent->arena.begin(), kSize, std::byte{0xEE});
@@ -274,7 +274,7 @@ TEST_P(BulkConformanceTest, AParkedPullCanBeCancelled) {
   child->transport->cancel_pull(1);
   ASSERT_TRUE(runs_until([&] { return child->ended_as(1, PullEnd::kCancelled); }));
   run_for(Duration::ms(30));
-  parent->transport->open_copy(1, {{0, 100}, 1, true});
+  parent->transport->open_copy({1, {0, 100}, 1, true});
   parent->transport->accept_pull(parent->asked[0].channel, 5, 1, parent->asked[0].pull);
   ASSERT_TRUE(runs_until([&] { return !parent->serves_ended.empty(); }));
   EXPECT_THAT(parent->serves_ended, ElementsAre(5));
@@ -283,17 +283,17 @@ TEST_P(BulkConformanceTest, AParkedPullCanBeCancelled) {
 
 TEST_P(BulkConformanceTest, ClosingAnUnusedCopyIsAnsweredFromTheLoop) {
   const auto node = make_node(1);
-  node->transport->open_copy(1, {{0, 100}, 1, false});
+  node->transport->open_copy({1, {0, 100}, 1, false});
   node->transport->close_copy(1);
   EXPECT_THAT(node->closed, IsEmpty());
   ASSERT_TRUE(runs_until([&] { return !node->closed.empty(); }));
-  EXPECT_EQ(node->transport->watermark(1, 0), 0U);
+  EXPECT_EQ(node->transport->valid(1, 0).front(), 0U);
 }
 
 TEST_P(BulkConformanceTest, DisconnectEndsTransfersOnBothSides) {
   const auto parent = make_node(1);
   const auto child = make_node(2);
-  parent->transport->open_copy(1, {{0, kMiB}, 1, false});
+  parent->transport->open_copy({1, {0, kMiB}, 1, false});
   parent->served[kId] = 1;
   fetch(*child, *parent, 1, {0, kMiB}, 1);
   ASSERT_TRUE(runs_until([&] { return child->accepted.size() == 1; }));
@@ -315,7 +315,7 @@ TEST_P(BulkConformanceTest, AStarvedParentIsNotSilentAndAParkedPullIs) {
   patience = Duration::ms(800);
   const auto parent = make_node(1, options);
   const auto child = make_node(2, options);
-  parent->transport->open_copy(1, {{0, kMiB}, 1, false});
+  parent->transport->open_copy({1, {0, kMiB}, 1, false});
   parent->served[kId] = 1;
   fetch(*child, *parent, 1, {0, kMiB}, 1);                     // accepted, but there is nothing to send
   fetch(*child, *parent, 2, {kMiB, kMiB}, 2, ObjectId{8, 8});  // not accepted
@@ -323,7 +323,7 @@ TEST_P(BulkConformanceTest, AStarvedParentIsNotSilentAndAParkedPullIs) {
   run_for(Duration::ms(1700));
   EXPECT_THAT(child->silent, ElementsAre(2)) << "once for each period of silence";
   // From its acceptance on it is starved as well.
-  parent->transport->open_copy(2, {{kMiB, kMiB}, 1, false});
+  parent->transport->open_copy({2, {kMiB, kMiB}, 1, false});
   parent->transport->accept_pull(parent->asked[1].channel, 50, 2, parent->asked[1].pull);
   ASSERT_TRUE(runs_until([&] { return child->accepted.size() == 2; }));
   run_for(Duration::ms(1000));
@@ -342,10 +342,10 @@ class SharedConnectionTest : public BulkConformanceTest {
     child = make_node(2);
     const auto bytes = pattern(kSize, 1);
     std::copy(bytes.begin(), bytes.end(), parent->arena.begin());
-    parent->transport->open_copy(1, {{0, kSize}, 1, false});
+    parent->transport->open_copy({1, {0, kSize}, 1, false});
     parent->served[kId] = 1;
     for (const PullRequest& one : pulls) {
-      child->transport->open_copy(one.transfer, {{(one.transfer - 1) * kSize, kSize}, 1, false});
+      child->transport->open_copy({one.transfer, {(one.transfer - 1) * kSize, kSize}, 1, false});
       pull(*child, *parent, one.transfer, one);
     }
     ASSERT_TRUE(runs_until([&] { return child->accepted.size() == pulls.size(); }));
@@ -359,9 +359,9 @@ HOPLITE_ALL_TRANSPORTS(SharedConnectionTest);
 
 TEST_P(SharedConnectionTest, UrgentStreamsOvertakeOthers) {
   std::vector<PullRequest> pulls{request(1, kId), request(2, kId), request(3, kId)};
-  pulls[0].priority = 2;
-  pulls[1].priority = 1;
-  pulls[2].priority = 0;
+  pulls[0].priority = Priority::kLow;
+  pulls[1].priority = Priority::kNormal;
+  pulls[2].priority = Priority::kHigh;
   start(pulls);
   ASSERT_TRUE(runs_until([&] { return child->ended.size() == 3; }));
   EXPECT_THAT(child->end_order, ElementsAre(3, 2, 1));
@@ -380,8 +380,8 @@ TEST_P(SharedConnectionTest, EqualJobsShare) {
   PullRequest other = request(2, kId);
   other.target = {1, 2};
   start({request(1, kId), other});
-  ASSERT_TRUE(runs_until([&] { return child->transport->watermark(1, 0) > kSize / 2; }));
-  EXPECT_GT(child->transport->watermark(2, 0), kSize / 4);
+  ASSERT_TRUE(runs_until([&] { return child->transport->valid(1, 0).front() > kSize / 2; }));
+  EXPECT_GT(child->transport->valid(2, 0).front(), kSize / 4);
   ASSERT_TRUE(runs_until([&] { return child->ended.size() == 2; }));
   EXPECT_TRUE(child->holds(0, pattern(kSize, 1)));
   EXPECT_TRUE(child->holds(kSize, pattern(kSize, 1)));
@@ -394,12 +394,12 @@ TEST_P(BulkConformanceTest, SlicesOfOneObjectComeOneAfterTheOther) {
   const auto child = make_node(2);
   constexpr std::uint64_t kSize = 8 * kMiB;
   parent->offer(kId, 1, 0, pattern(kSize, 1));
-  child->transport->open_copy(1, {{0, kSize}, 2, false});
+  child->transport->open_copy({1, {0, kSize}, 2, false});
   const std::uint64_t second = slice_range(kSize, 2, 1).begin;
   for (std::uint32_t slice = 0; slice < 2; ++slice)
     pull(*child, *parent, 1, slice_request(slice + 1, kId, kSize, slice, 2));
-  ASSERT_TRUE(runs_until([&] { return child->transport->watermark(1, 0) > second / 2; }));
-  EXPECT_EQ(child->transport->watermark(1, 1), second) << "not before all of the first";
+  ASSERT_TRUE(runs_until([&] { return child->transport->valid(1, 0).front() > second / 2; }));
+  EXPECT_EQ(child->transport->valid(1, 1).front(), second) << "not before all of the first";
   ASSERT_TRUE(runs_until([&] { return child->ended.size() == 2; }));
   EXPECT_THAT(child->end_order, ElementsAre(1, 2));
   EXPECT_TRUE(child->holds(0, pattern(kSize, 1)));
@@ -409,7 +409,7 @@ TEST_P(BulkConformanceTest, GrowthIsReportedToFollowersAndNotToOthers) {
   const auto parent = make_node(1);
   const auto child = make_node(2);
   parent->offer(kId, 1, 0, pattern(8 * kMiB, 1));
-  child->transport->open_copy(1, {{0, 8 * kMiB}, 1, false});
+  child->transport->open_copy({1, {0, 8 * kMiB}, 1, false});
   child->transport->follow_copy(1);
   pull(*child, *parent, 1, request(1, kId));
   fetch(*child, *parent, 2, {8 * kMiB, 8 * kMiB}, 2);
@@ -417,7 +417,7 @@ TEST_P(BulkConformanceTest, GrowthIsReportedToFollowersAndNotToOthers) {
   EXPECT_FALSE(child->grown.empty());
   EXPECT_THAT(child->grown, testing::Each(1));
 
-  parent->transport->open_copy(9, {{16 * kMiB, 100}, 1, false});
+  parent->transport->open_copy({9, {16 * kMiB, 100}, 1, false});
   parent->transport->follow_copy(9);
   parent->transport->grow_copy(9, 10);
   parent->transport->grow_copy(9, 20);

@@ -28,7 +28,7 @@ struct PullSilent {
 struct PullEnded {  // the thread does not touch the copy for it any more
   TransferId transfer = 0;
   PullEnd how = PullEnd::kComplete;
-  std::uint64_t watermark = 0;
+  ValidBytes valid;
 };
 struct ServeEnded {  // likewise
   ServeId serve = 0;

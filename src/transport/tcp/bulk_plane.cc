@@ -65,19 +65,18 @@ BulkPlane::OpenCopy& BulkPlane::find(CopyKey copy) {
   return it->second;
 }
 
-void BulkPlane::open_copy(CopyKey copy, const CopyLayout& layout) {
-  const bool whole = layout.only == kAllSlices;
-  const std::uint64_t size = whole ? layout.extent.size : layout.size;
-  CHECK(layout.extent.end() <= env_.options.arena_bytes && layout.slices > 0, copy, layout.extent.end(),
-        env_.options.arena_bytes, layout.slices);
-  if (!whole) {
-    const SliceRange range = slice_range(size, layout.slices, layout.only);
-    CHECK(layout.only < layout.slices && layout.extent.size == range.end - range.begin, copy, layout.only,
-          layout.slices, layout.extent.size);
+void BulkPlane::open_copy(const effect::OpenCopy& open) {
+  const std::uint64_t size = open.object_size();
+  CHECK(open.extent.end() <= env_.options.arena_bytes && open.slices > 0, open.copy, open.extent.end(),
+        env_.options.arena_bytes, open.slices);
+  if (open.only != kAllSlices) {
+    const SliceRange range = slice_range(size, open.slices, open.only);
+    CHECK(open.only < open.slices && open.extent.size == range.size(), open.copy, open.only, open.slices,
+          open.extent.size);
   }
-  auto shared = std::make_shared<Copy>(copy, env_.options.arena + layout.extent.offset, size, layout.slices,
-                                       layout.only, layout.complete);
-  CHECK(copies_.emplace(copy, OpenCopy{std::move(shared)}).second, "copy keys are used once:", copy);
+  auto shared = std::make_shared<Copy>(open.copy, env_.options.arena + open.extent.offset, size, open.slices, open.only,
+                                       open.complete);
+  CHECK(copies_.emplace(open.copy, OpenCopy{std::move(shared)}).second, "copy keys are used once:", open.copy);
 }
 
 void BulkPlane::grow_copy(CopyKey copy, std::uint64_t bytes) {
@@ -121,9 +120,10 @@ void BulkPlane::wake_threads(Copy& copy) {
     post([this, shared = copy.shared_from_this()] { handle(bulk_event::CopyGrown{shared}); });
 }
 
-std::uint64_t BulkPlane::watermark(CopyKey copy, std::uint32_t slice) const {
+ValidBytes BulkPlane::valid(CopyKey copy, std::uint32_t slice) const {
   const auto it = copies_.find(copy);
-  return it != copies_.end() && slice < it->second.shared->slices() ? it->second.shared->watermark(slice) : 0;
+  if (it == copies_.end() || slice >= it->second.shared->slices()) return {};
+  return {it->second.shared->range(slice), it->second.shared->watermark(slice)};
 }
 
 void BulkPlane::close_copy(CopyKey copy) {
@@ -221,12 +221,12 @@ void BulkPlane::combine_here(Combination::Work work) {
   });
 }
 
-void BulkPlane::combine(const CombineOrder& order) {
+void BulkPlane::combine(const effect::Combine& order) {
   Combination::Work work = work_of(order);
   if (takes_no_time(work)) return combine_here(std::move(work));
   const std::uint32_t thread = least_busy_thread();
   Combining combining{thread, {}};
-  for (const CombineOrder::Input& input : order.inputs) {
+  for (const effect::Combine::Input& input : order.inputs) {
     OpenCopy& open = find(input.copy);
     ++open.users;
     ++open.readers;
@@ -239,7 +239,7 @@ void BulkPlane::combine(const CombineOrder& order) {
 }
 
 // The same with the copies themselves, after a look at whether it can be done.
-Combination::Work BulkPlane::work_of(const CombineOrder& order) {
+Combination::Work BulkPlane::work_of(const effect::Combine& order) {
   const CopyPtr& out = find(order.out).shared;
   CHECK(out->has(order.slice) && !out->sealed() && !order.inputs.empty(), order.out, order.slice);
   const SliceRange range = out->range(order.slice);
@@ -248,7 +248,7 @@ Combination::Work BulkPlane::work_of(const CombineOrder& order) {
   CHECK(supports(order.op, order.type), to_string(order.op), to_string(order.type));
   CHECK(order.divide_by == 1 || (order.divide_by > 1 && is_floating(order.type)), order.divide_by);
   Combination::Work work{out, order.slice, order.op, order.type, order.divide_by, order.final, {}};
-  for (const CombineOrder::Input& input : order.inputs) {
+  for (const effect::Combine::Input& input : order.inputs) {
     const CopyPtr& copy = find(input.copy).shared;
     CHECK(input.copy != order.out, "a copy is combined into itself:", order.out);
     CHECK(copy->sealed() || copy->has(input.slice), input.copy, input.slice);
@@ -280,7 +280,7 @@ void BulkPlane::handle(const bulk_event::PullEnded& event) {
   pulls_.erase(event.transfer);
   --load_[user.thread];
   --copies_.at(user.copy).users;
-  env_.handler.on_pull_ended(event.transfer, event.how, event.watermark);
+  env_.handler.on_pull_ended(event.transfer, event.how, event.valid);
   release(user.copy);
 }
 

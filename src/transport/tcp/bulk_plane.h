@@ -40,13 +40,13 @@ class BulkPlane {
   void disconnect(NodeId node);
 
   // As documented in Transport.
-  void open_copy(CopyKey copy, const CopyLayout& layout);
+  void open_copy(const effect::OpenCopy& open);
   void grow_copy(CopyKey copy, std::uint64_t bytes);
   void seal_copy(CopyKey copy, std::uint32_t slice);
-  void combine(const CombineOrder& order);
+  void combine(const effect::Combine& order);
   void follow_copy(CopyKey copy);
   void close_copy(CopyKey copy);
-  std::uint64_t watermark(CopyKey copy, std::uint32_t slice) const;
+  ValidBytes valid(CopyKey copy, std::uint32_t slice) const;
   void start_pull(NodeRef parent, const Address& address, CopyKey copy, const PullRequest& pull, Duration patience);
   void cancel_pull(TransferId transfer);
   void accept_pull(ChannelId channel, ServeId serve, CopyKey copy, const PullRequest& pull);
@@ -72,7 +72,7 @@ class BulkPlane {
   using Combines = std::map<std::pair<CopyKey, std::uint32_t>, Combining>;  // by what is made: copy and slice
 
   OpenCopy& find(CopyKey copy);
-  Combination::Work work_of(const CombineOrder& order);
+  Combination::Work work_of(const effect::Combine& order);
   void wake_threads(Copy& copy);
   std::uint32_t least_busy_thread() const;
   std::uint32_t thread_of(ChannelId channel) const;

@@ -68,18 +68,18 @@ class CombineConformanceTest : public TransportTest {
     return options;
   }
   template <typename T>
-  static CombineOrder sum_of(std::vector<CombineOrder::Input> inputs, CopyKey out = kOut, std::uint32_t slice = 0) {
+  static effect::Combine sum_of(std::vector<effect::Combine::Input> inputs, CopyKey out = kOut, std::uint32_t slice = 0) {
     return {out, slice, ReduceOp::kSum, type_of<T>(), 1, true, std::move(inputs)};
   }
   // A copy with these bytes of which none are valid yet, served to whoever asks for `id`.
   static void write_slowly(TestNode& node, ObjectId id, CopyKey copy, const std::vector<std::byte>& bytes) {
     std::copy(bytes.begin(), bytes.end(), node.arena.begin());
-    node.transport->open_copy(copy, {{0, bytes.size()}, 1, false});
+    node.transport->open_copy({copy, {0, bytes.size()}, 1, false});
     node.served[id] = copy;
   }
   void fetch(TestNode& child, const TestNode& parent, CopyKey copy, Extent extent, TransferId transfer,
              ObjectId id) const {
-    child.transport->open_copy(copy, {extent, 1, false});
+    child.transport->open_copy({copy, extent, 1, false});
     pull(child, parent, copy, request(transfer, id));
   }
   static bool holds_front(const TestNode& node, std::uint64_t offset, const std::vector<std::byte>& bytes,
@@ -121,7 +121,7 @@ void CombineConformanceTest::sums_while_they_grow(std::uint32_t threads) {
   middle->offer(ObjectId{9, 9}, 1, 0, to_bytes(own));
   fetch(*middle, *left, 2, {kRoom, kSize}, 1, kLeft);
   fetch(*middle, *right, 3, {2 * kRoom, kSize}, 2, kRight);
-  middle->transport->open_copy(kOut, {{3 * kRoom, kSize}, 1, false});
+  middle->transport->open_copy({kOut, {3 * kRoom, kSize}, 1, false});
   middle->served[kId] = kOut;
   middle->transport->combine(sum_of<T>({{2, 0, 0}, {3, 0, 0}, {1, 0, 0}}));
   fetch(*child, *middle, 1, {0, kSize}, 1, kId);
@@ -130,9 +130,9 @@ void CombineConformanceTest::sums_while_they_grow(std::uint32_t threads) {
   left->transport->grow_copy(1, kSize / 2);
   right->transport->grow_copy(1, 100'001);
   const std::uint64_t part = 100'001 / sizeof(T) * sizeof(T);
-  ASSERT_TRUE(runs_until([&] { return child->transport->watermark(1, 0) == part; }));
-  ASSERT_TRUE(runs_until([&] { return middle->transport->watermark(2, 0) == kSize / 2; }));
-  EXPECT_EQ(middle->transport->watermark(kOut, 0), part);
+  ASSERT_TRUE(runs_until([&] { return child->transport->valid(1, 0).front() == part; }));
+  ASSERT_TRUE(runs_until([&] { return middle->transport->valid(2, 0).front() == kSize / 2; }));
+  EXPECT_EQ(middle->transport->valid(kOut, 0).front(), part);
   EXPECT_TRUE(holds_front(*child, 0, expected, part));
 
   right->transport->grow_copy(1, kSize);
@@ -167,7 +167,7 @@ TEST_P(CombineConformanceTest, ResultsOfEverySize) {
     const auto b = numbers<std::uint8_t>(size, size + 1);
     node->offer(ObjectId{1, ++key}, key, offset, to_bytes(a));
     node->offer(ObjectId{1, ++key}, key, offset + room, to_bytes(b));
-    node->transport->open_copy(++key, {{offset + 2 * room, size}, 1, false});
+    node->transport->open_copy({++key, {offset + 2 * room, size}, 1, false});
     node->transport->combine(sum_of<std::uint8_t>({{key - 2, 0, 0}, {key - 1, 0, 0}}, key));
     expected.emplace_back(offset + 2 * room, to_bytes(sum(a, b)));
     offset += 3 * room;
@@ -175,15 +175,15 @@ TEST_P(CombineConformanceTest, ResultsOfEverySize) {
   ASSERT_TRUE(runs_until([&] { return node->combined.size() == sizes.size(); }));
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     EXPECT_TRUE(node->holds(expected[i].first, expected[i].second)) << sizes[i];
-    EXPECT_EQ(node->transport->watermark(3 * (i + 1), 0), sizes[i]);
+    EXPECT_EQ(node->transport->valid(3 * (i + 1), 0).front(), sizes[i]);
   }
 }
 
 TEST_P(CombineConformanceTest, NoBytesAreCombinedAtOnceAndServedToTheirEnd) {
   const auto node = make_node(1);
   const auto child = make_node(2);
-  node->transport->open_copy(1, {{0, 0}, 1, false});  // not sealed, and still it is all there
-  node->transport->open_copy(kOut, {{0, 0}, 1, false});
+  node->transport->open_copy({1, {0, 0}, 1, false});  // not sealed, and still it is all there
+  node->transport->open_copy({kOut, {0, 0}, 1, false});
   node->served[kId] = kOut;
   fetch(*child, *node, 1, {0, 0}, 1, kId);
   ASSERT_TRUE(runs_until([&] { return !child->accepted.empty(); }));
@@ -201,8 +201,8 @@ TEST_P(CombineConformanceTest, OneInputIsCopiedAndAMeanIsDivided) {
   const auto b = numbers<float>(kCount, 2);
   node->offer(ObjectId{1, 1}, 1, 0, to_bytes(a));
   node->offer(ObjectId{1, 2}, 2, 8192, to_bytes(b));
-  node->transport->open_copy(3, {{16'384, kSize}, 1, false});
-  node->transport->open_copy(4, {{24'576, kSize}, 1, false});
+  node->transport->open_copy({3, {16'384, kSize}, 1, false});
+  node->transport->open_copy({4, {24'576, kSize}, 1, false});
   node->transport->combine(sum_of<float>({{1, 0, 0}}, 3));
   node->transport->combine({4, 0, ReduceOp::kMean, DType::kF32, 2, true, {{1, 0, 0}, {2, 0, 0}}});
   ASSERT_TRUE(runs_until([&] { return node->combined.size() == 2; }));
@@ -218,20 +218,20 @@ TEST_P(CombineConformanceTest, WhatIsNotFinalEndsWhenItIsSealed) {
   constexpr std::uint64_t kSize = 800;
   const auto a = to_bytes(numbers<std::uint64_t>(100, 1));
   node->offer(ObjectId{1, 1}, 1, 0, a);
-  node->transport->open_copy(kOut, {{kMiB, kSize}, 2, false});
+  node->transport->open_copy({kOut, {kMiB, kSize}, 2, false});
   node->served[kId] = kOut;
   const SliceRange half = slice_range(kSize, 2, 1);
-  CombineOrder order = sum_of<std::uint64_t>({{1, 0, half.begin}}, kOut, 1);
+  effect::Combine order = sum_of<std::uint64_t>({{1, 0, half.begin}}, kOut, 1);
   order.final = false;
   node->transport->combine(order);
-  child->transport->open_copy(1, {{0, kSize}, 2, false});
+  child->transport->open_copy({1, {0, kSize}, 2, false});
   pull(*child, *node, 1, slice_request(1, kId, kSize, 1, 2));
-  ASSERT_TRUE(runs_until([&] { return child->transport->watermark(1, 1) == kSize && !node->combined.empty(); }));
+  ASSERT_TRUE(runs_until([&] { return child->transport->valid(1, 1).front() == kSize && !node->combined.empty(); }));
   run_for(Duration::ms(5));
   EXPECT_THAT(child->ended, IsEmpty());
   node->transport->seal_copy(kOut, 1);
   ASSERT_TRUE(runs_until([&] { return child->ended_as(1, PullEnd::kComplete); }));
-  EXPECT_EQ(node->transport->watermark(kOut, 0), 0U) << "the other slice is still to come";
+  EXPECT_EQ(node->transport->valid(kOut, 0).front(), 0U) << "the other slice is still to come";
   EXPECT_EQ(std::memcmp(child->arena.data() + half.begin, a.data() + half.begin, kSize - half.begin), 0);
 }
 
@@ -246,13 +246,13 @@ TEST_P(CombineConformanceTest, WhatOneMakesIsTheNextOnesInput) {
     // Copies 1 and 101..106 are there or come; 2..7 are made, each from the one before it.
     for (std::uint64_t i = 1; i <= kChain; ++i) {
       node->offer(ObjectId{1, i}, 100 + i, (10 + i) * kMiB, to_bytes(numbers<std::uint64_t>(kCount, 10 + i)));
-      node->transport->open_copy(1 + i, {{i * kMiB, kMiB}, 1, false});
+      node->transport->open_copy({1 + i, {i * kMiB, kMiB}, 1, false});
     }
     fetch(*node, *source, 1, {0, kMiB}, 1, kId);
     for (std::uint64_t i = kChain; i >= 1; --i)  // the last one first: it waits for the others
       node->transport->combine(sum_of<std::uint64_t>({{i, 0, 0}, {100 + i, 0, 0}}, 1 + i));
     source->transport->grow_copy(1, 12'345);
-    ASSERT_TRUE(runs_until([&] { return node->transport->watermark(1 + kChain, 0) == 12'344; })) << threads;
+    ASSERT_TRUE(runs_until([&] { return node->transport->valid(1 + kChain, 0).front() == 12'344; })) << threads;
     source->transport->grow_copy(1, kMiB);
     ASSERT_TRUE(runs_until([&] { return node->combined.size() == kChain; })) << threads;
     auto expected = first;
@@ -281,24 +281,24 @@ TEST_P(CombineConformanceTest, ASliceAloneIsPulledServedAndCombined) {
   root->offer(kRight, 1, 0, to_bytes(c));
 
   // The relay has room for that slice of the source and of what it makes of it, and not for more.
-  const CopyLayout only{{4 * kMiB, kLength}, kSlices, false, kSize, kSlice};
-  const CopyLayout made{{5 * kMiB, kLength}, kSlices, false, kSize, kSlice};
+  const effect::OpenCopy only{2, {4 * kMiB, kLength}, kSlices, false, kSize, kSlice};
+  const effect::OpenCopy made{3, {5 * kMiB, kLength}, kSlices, false, kSize, kSlice};
   std::fill(relay->arena.begin() + 4 * kMiB, relay->arena.end(), std::byte{0xAB});
-  relay->transport->open_copy(2, only);
-  EXPECT_EQ(relay->transport->watermark(2, kSlice), kPart.begin);
+  relay->transport->open_copy(only);
+  EXPECT_EQ(relay->transport->valid(2, kSlice).front(), kPart.begin);
   pull(*relay, *source, 2, slice_request(1, kId, kSize, kSlice, kSlices));
-  relay->transport->open_copy(3, made);
+  relay->transport->open_copy(made);
   relay->served[kId] = 3;
   relay->transport->combine(sum_of<std::uint64_t>({{2, kSlice, kPart.begin}, {1, 0, kPart.begin}}, 3, kSlice));
   // The root puts the sum into its place in the whole.
-  root->transport->open_copy(2, only);
+  root->transport->open_copy(only);
   pull(*root, *relay, 2, slice_request(1, kId, kSize, kSlice, kSlices));
-  root->transport->open_copy(kOut, {{8 * kMiB, kSize}, kSlices, false});
+  root->transport->open_copy({kOut, {8 * kMiB, kSize}, kSlices, false});
   root->transport->combine(sum_of<std::uint64_t>({{2, kSlice, kPart.begin}, {1, 0, kPart.begin}}, kOut, kSlice));
   ASSERT_TRUE(runs_until([&] { return !root->combined.empty() && root->ended_as(1, PullEnd::kComplete); }));
   EXPECT_EQ(root->ended[1].watermark, kPart.end);
-  EXPECT_EQ(root->transport->watermark(kOut, kSlice), kPart.end);
-  EXPECT_EQ(root->transport->watermark(kOut, 0), 0U);
+  EXPECT_EQ(root->transport->valid(kOut, kSlice).front(), kPart.end);
+  EXPECT_EQ(root->transport->valid(kOut, 0).front(), 0U);
   const auto expected = to_bytes(sum(sum(a, b), c));
   EXPECT_EQ(std::memcmp(root->arena.data() + 8 * kMiB + kPart.begin, expected.data() + kPart.begin, kLength), 0);
   const auto after = relay->arena.begin() + 4 * kMiB + kLength;
@@ -307,13 +307,13 @@ TEST_P(CombineConformanceTest, ASliceAloneIsPulledServedAndCombined) {
       << "bytes outside the extent";
 
   // Nothing but that slice can be had there, sealed or not.
-  root->transport->open_copy(20, {{16 * kMiB, kSize}, kSlices, false});
+  root->transport->open_copy({20, {16 * kMiB, kSize}, kSlices, false});
   pull(*root, *relay, 20, slice_request(2, kId, kSize, 0, kSlices));
   ASSERT_TRUE(runs_until([&] { return root->ended_as(2, PullEnd::kRefused); }));
   relay->transport->seal_copy(3, kAllSlices);
   pull(*root, *relay, 20, slice_request(3, kId, kSize, 0, kSlices));
   ASSERT_TRUE(runs_until([&] { return root->ended_as(3, PullEnd::kRefused); }));
-  root->transport->open_copy(21, {{20 * kMiB, kSize}, 1, false});
+  root->transport->open_copy({21, {20 * kMiB, kSize}, 1, false});
   pull(*root, *relay, 21, slice_request(4, kId, kSize, 0, 1));
   ASSERT_TRUE(runs_until([&] { return root->ended_as(4, PullEnd::kRefused); }));
   pull(*root, *relay, 20, slice_request(5, kId, kSize, kSlice, kSlices));
@@ -332,7 +332,7 @@ TEST_P(CombineConformanceTest, SlicesOfOneCopyAreCombinedAndPulledSideBySide) {
   other->offer(kId, 1, 0, expected);
   node->offer(kLeft, 1, 0, to_bytes(a));
   node->offer(kRight, 2, 2 * kMiB, to_bytes(b));
-  node->transport->open_copy(kOut, {{4 * kMiB, kSize}, kSlices, false});
+  node->transport->open_copy({kOut, {4 * kMiB, kSize}, kSlices, false});
   for (std::uint32_t slice = 0; slice < kSlices; ++slice) {
     const std::uint64_t begin = slice_range(kSize, kSlices, slice).begin;
     if (slice % 2 == 0) node->transport->combine(sum_of<float>({{1, 0, begin}, {2, 0, begin}}, kOut, slice));
@@ -352,20 +352,20 @@ TEST_P(CombineConformanceTest, ClosingWhatIsMadeStopsIt) {
     constexpr std::uint64_t kSize = 6 * kMiB;
     node->offer(kLeft, 1, 0, to_bytes(numbers<float>(kSize / 4, 1)));
     node->offer(kRight, 2, kSize, to_bytes(numbers<float>(kSize / 4, 2)));
-    node->transport->open_copy(3, {{2 * kSize, kSize}, 1, false});  // never complete
+    node->transport->open_copy({3, {2 * kSize, kSize}, 1, false});  // never complete
     node->transport->grow_copy(3, kSize / 2);
     const auto marker = pattern(kSize, 77);
     for (CopyKey round = kOut; round < kOut + 12; ++round) {
       const bool waits = round % 3 == 0;  // for an input, in the middle; the others are caught at work
-      node->transport->open_copy(round, {{3 * kSize, kSize}, 1, false});
+      node->transport->open_copy({round, {3 * kSize, kSize}, 1, false});
       node->served[kId] = round;
       fetch(*child, *node, round, {0, kSize}, round, kId);
       ASSERT_TRUE(runs_until([&] { return child->accepted.size() == round - kOut + 1; }));
-      std::vector<CombineOrder::Input> inputs{{1, 0, 0}, {2, 0, 0}};
+      std::vector<effect::Combine::Input> inputs{{1, 0, 0}, {2, 0, 0}};
       if (waits) inputs.push_back({3, 0, 0});
       node->transport->combine(sum_of<float>(std::move(inputs), round));
       const std::uint64_t reached = waits ? kSize / 2 : round % 3 == 1 ? 0 : kMiB;
-      ASSERT_TRUE(spins_until([&] { return node->transport->watermark(round, 0) >= reached; }));
+      ASSERT_TRUE(spins_until([&] { return node->transport->valid(round, 0).front() >= reached; }));
       node->order.clear();
       node->transport->close_copy(round);
       ASSERT_TRUE(runs_until([&] { return !node->closed.empty() && node->closed.back() == round; }));
@@ -390,7 +390,7 @@ TEST_P(CombineConformanceTest, InputsMayBeClosedAsSoonAsItIsSaidToBeDone) {
   const auto a = numbers<float>(kSize / 4, 1);
   node->offer(kLeft, 1, 0, to_bytes(a));
   node->offer(kRight, 2, kSize, to_bytes(a));
-  node->transport->open_copy(kOut, {{2 * kSize, kSize}, 1, false});
+  node->transport->open_copy({kOut, {2 * kSize, kSize}, 1, false});
   node->when_combined = [&] {
     node->transport->close_copy(1);
     node->transport->close_copy(2);
@@ -416,7 +416,7 @@ TEST_P(CombineConformanceTest, ManyAtOnceOverSeveralThreads) {
     right->offer({2, i}, i + 1, i * kRoom, to_bytes(numbers<std::uint64_t>(kCount, 1000 + i)));
     fetch(*node, *left, 2 * i + 1, {3 * i * kRoom, kSize}, 2 * i + 1, {1, i});
     fetch(*node, *right, 2 * i + 2, {(3 * i + 1) * kRoom, kSize}, 2 * i + 2, {2, i});
-    node->transport->open_copy(kMade + i, {{(3 * i + 2) * kRoom, kSize}, 1, false});
+    node->transport->open_copy({kMade + i, {(3 * i + 2) * kRoom, kSize}, 1, false});
     node->transport->combine(sum_of<std::uint64_t>({{2 * i + 1, 0, 0}, {2 * i + 2, 0, 0}}, kMade + i));
     node->served[{3, i}] = kMade + i;
     fetch(*child, *node, i + 1, {i * kRoom, kSize}, i + 1, {3, i});
@@ -440,8 +440,8 @@ HOPLITE_ALL_TRANSPORTS(CombineConformanceDeathTest);
 
 TEST_P(CombineConformanceDeathTest, AnInputThatIsClosedTooEarlyIsABug) {
   const auto node = make_node(1);
-  node->transport->open_copy(1, {{0, 64}, 1, false});
-  node->transport->open_copy(kOut, {{64, 64}, 1, false});
+  node->transport->open_copy({1, {0, 64}, 1, false});
+  node->transport->open_copy({kOut, {64, 64}, 1, false});
   node->transport->combine(sum_of<float>({{1, 0, 0}}));
   EXPECT_DEATH(node->transport->close_copy(1), "an input is closed before its combination has ended");
   node->transport->close_copy(kOut);
@@ -452,7 +452,7 @@ TEST_P(CombineConformanceDeathTest, AnInputThatIsClosedTooEarlyIsABug) {
 
 TEST_P(CombineConformanceDeathTest, ASliceThatIsNotCompleteCannotBeSealed) {
   const auto node = make_node(1);
-  node->transport->open_copy(1, {{0, 128}, 2, false});
+  node->transport->open_copy({1, {0, 128}, 2, false});
   EXPECT_DEATH(node->transport->seal_copy(1, 1), "watermark");
 }
 

@@ -86,8 +86,8 @@ class TestNode : public TransportHandler {
   }
   void on_pull_accepted(TransferId transfer) override { accepted.push_back(transfer); }
   void on_pull_silent(TransferId transfer) override { silent.push_back(transfer); }
-  void on_pull_ended(TransferId transfer, PullEnd how, std::uint64_t watermark) override {
-    EXPECT_TRUE(ended.emplace(transfer, EndedPull{how, watermark}).second) << "transfer ended twice: " << transfer;
+  void on_pull_ended(TransferId transfer, PullEnd how, ValidBytes valid) override {
+    EXPECT_TRUE(ended.emplace(transfer, EndedPull{how, valid.front()}).second) << "transfer ended twice: " << transfer;
     order.push_back("pull ended");
     end_order.push_back(transfer);
   }
@@ -110,13 +110,13 @@ class TestNode : public TransportHandler {
   void offer(ObjectId id, CopyKey copy, std::uint64_t offset, const std::vector<std::byte>& bytes,
              std::uint32_t slices = 1) {
     std::copy(bytes.begin(), bytes.end(), arena.begin() + static_cast<std::ptrdiff_t>(offset));
-    transport->open_copy(copy, {{offset, bytes.size()}, slices, true});
+    transport->open_copy({copy, {offset, bytes.size()}, slices, true});
     served[id] = copy;
   }
   // The same, but nobody has said that the bytes are final: no pull of it completes.
   void offer_unsealed(ObjectId id, CopyKey copy, const std::vector<std::byte>& bytes) {
     std::copy(bytes.begin(), bytes.end(), arena.begin());
-    transport->open_copy(copy, {{0, bytes.size()}, 1, false});
+    transport->open_copy({copy, {0, bytes.size()}, 1, false});
     transport->grow_copy(copy, bytes.size());
     served[id] = copy;
   }

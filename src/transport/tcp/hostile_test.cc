@@ -89,7 +89,7 @@ class HostileTest : public TransportTest {
   // A child that pulls 1 MiB from a fake parent, which has heard the request.
   void start_pull(TestNode& child, FakePeer& parent) {
     parent.listen();
-    child.transport->open_copy(1, {{0, kMiB}, 1, false});
+    child.transport->open_copy({1, {0, kMiB}, 1, false});
     child.transport->start_pull(FakePeer::kRef, parent.address(), 1, request(1, kId), patience);
     ASSERT_TRUE(runs_until([&] { return parent.accepted(); }));
     ASSERT_TRUE(runs_until([&] { return parent.introduced(); }));
@@ -307,7 +307,7 @@ TEST_P(HostileTest, DataBeyondTheReservationBreaksTheConnection) {
   start_pull(*child, parent);
   parent.say(frame_of(FrameType::kAccept, 1));
   parent.say(frame_of(FrameType::kData, 1, 1000, 0), std::string(1000, 'a'));
-  ASSERT_TRUE(runs_until([&] { return child->transport->watermark(1, 0) == 1000; }));
+  ASSERT_TRUE(runs_until([&] { return child->transport->valid(1, 0).front() == 1000; }));
   parent.say(frame_of(FrameType::kData, 1, kMiB - 999, 1000));
   ASSERT_TRUE(runs_until([&] { return child->ended_as(1, PullEnd::kConnectionLost); }));
   EXPECT_EQ(child->ended[1].watermark, 1000U);
@@ -333,7 +333,7 @@ TEST_P(HostileTest, DataOfUnknownTransfersIsDiscarded) {
   for (std::uint64_t offset = 0; offset < kMiB; offset += 64 * kKiB) {
     parent.say(frame_of(FrameType::kData, 1, 64 * kKiB, offset), rest.substr(0, 64 * kKiB));
     rest.remove_prefix(64 * kKiB);
-    ASSERT_TRUE(runs_until([&] { return child->transport->watermark(1, 0) == offset + 64 * kKiB; }));
+    ASSERT_TRUE(runs_until([&] { return child->transport->valid(1, 0).front() == offset + 64 * kKiB; }));
   }
   parent.say(frame_of(FrameType::kEnd, 1));
   ASSERT_TRUE(runs_until([&] { return child->ended_as(1, PullEnd::kComplete); }));
@@ -373,7 +373,7 @@ TEST_P(HostileTest, ABrokenChildLosesItsConnectionOnly) {
   }
   EXPECT_THAT(parent->asked, IsEmpty());
   const auto child = make_node(2);
-  child->transport->open_copy(1, {{0, kMiB}, 1, false});
+  child->transport->open_copy({1, {0, kMiB}, 1, false});
   pull(*child, *parent, 1, request(1, kId));
   ASSERT_TRUE(runs_until([&] { return child->ended_as(1, PullEnd::kComplete); }));
 }

@@ -78,11 +78,11 @@ void PullConnection::cancel(TransferId transfer) {
 void PullConnection::end(TransferId transfer, PullEnd how) {
   const auto it = pulls_.find(transfer);
   if (target_ == &it->second) target_ = nullptr;
-  const std::uint64_t watermark = it->second.next;
+  const ValidBytes valid{it->second.copy->range(it->second.slice), it->second.next};
   pulls_.erase(it);
   if (pulls_.empty()) idle_since_ = context_.loop.now();
   context_.host.pull_ended(transfer);
-  context_.host.emit(bulk_event::PullEnded{transfer, how, watermark});
+  context_.host.emit(bulk_event::PullEnded{transfer, how, valid});
 }
 
 void PullConnection::break_off() {

@@ -115,7 +115,7 @@ bool ServeConnection::handle_pull(const FrameHeader& frame, const std::string& b
   Reader reader(as_bytes(body));
   pull.fields(reader);
   if (!reader.ok() || !reader.rest().empty() || pull.transfer != frame.transfer) return false;
-  if (pull.slices == 0 || pull.slices > context_.limits.max_slices || pull.slice >= pull.slices || pull.priority > 2)
+  if (pull.slices == 0 || pull.slices > context_.limits.max_slices || pull.slice >= pull.slices)
     return false;
   if (serves_.contains(pull.transfer) || asked_.contains(pull.transfer)) return false;
   if (asked_.size() >= kMaxAsked) {
@@ -150,7 +150,7 @@ void ServeConnection::accept(ServeId serve, const CopyPtr& copy, const PullReque
   const Time deadline = pull.deadline_ms > 0 ? now + Duration::ms(pull.deadline_ms) : Time::never();
   // What is combined with others, and what is passed on as it is.
   const std::uint64_t part = std::uint64_t{pull.slice} * 2 + (pull.slot ? 1 : 0);
-  scheduler_.add(pull.transfer, {pull.priority, deadline, pull.target}, part);
+  scheduler_.add(pull.transfer, {static_cast<std::uint8_t>(2 - static_cast<int>(pull.priority)), deadline, pull.target}, part);
   queue_frame(FrameType::kAccept, pull.transfer, Code::kOk);
   context_.host.serve_began(*this, pull.transfer, serve, *copy);
   refresh(pull.transfer);

@@ -48,13 +48,13 @@ class TcpTransport final : public Transport {
     meters_.forget(node);
   }
 
-  void open_copy(CopyKey copy, const CopyLayout& layout) override { bulk_.open_copy(copy, layout); }
+  void open_copy(const effect::OpenCopy& open) override { bulk_.open_copy(open); }
   void grow_copy(CopyKey copy, std::uint64_t bytes) override { bulk_.grow_copy(copy, bytes); }
   void seal_copy(CopyKey copy, std::uint32_t slice) override { bulk_.seal_copy(copy, slice); }
-  void combine(const CombineOrder& order) override { bulk_.combine(order); }
+  void combine(const effect::Combine& order) override { bulk_.combine(order); }
   void follow_copy(CopyKey copy) override { bulk_.follow_copy(copy); }
   void close_copy(CopyKey copy) override { bulk_.close_copy(copy); }
-  std::uint64_t watermark(CopyKey copy, std::uint32_t slice) const override { return bulk_.watermark(copy, slice); }
+  ValidBytes valid(CopyKey copy, std::uint32_t slice) const override { return bulk_.valid(copy, slice); }
   void start_pull(NodeRef parent, const Address& address, CopyKey copy, const PullRequest& pull,
                   Duration patience) override {
     bulk_.start_pull(parent, address, copy, pull, patience);
