@@ -1,8 +1,8 @@
 // What the data plane needs of a connection between two nodes: frames, in order, both ways.
 //
-// A link is dialled by the node that pulls (the child) and accepted by the node that serves (the parent). TCP, the simulator
-// and a pair of ends in one process implement it (src/transport/tcp, sim, memory_link.h); all pass one suite
-// (conformance_test.cc). A link and its user live on one lane.
+// A link is dialled by the node that pulls (the child) and accepted by the node that serves (the parent). TCP and the simulator
+// implement it (src/transport/tcp, sim), and for the tests a pair of queues in one process; all pass one suite
+// (tests/dataplane). A link and its user live on one lane.
 #pragma once
 
 #include <cstddef>

@@ -3,7 +3,7 @@
 #include <map>
 #include <utility>
 
-#include "dataplane/memory_link.h"
+#include "tests/dataplane/memory_link.h"
 #include "tests/dataplane/fabric.h"
 
 namespace hoplite {

@@ -1,4 +1,4 @@
-#include "dataplane/memory_link.h"
+#include "tests/dataplane/memory_link.h"
 
 #include <array>
 #include <cstring>
