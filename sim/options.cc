@@ -104,7 +104,8 @@ std::map<std::string, Setter> with_value(Options& o) {
        [&](const std::string& v) {
          char* end = nullptr;
          o.scale.at_most = std::strtod(v.c_str(), &end);
-         return *end == '\0' && *o.scale.at_most >= 1 ? Result<void>{} : Result<void>(wrong("--at-most is a ratio, as 1.2"));
+         return *end == '\0' && *o.scale.at_most >= 1 ? Result<void>{}
+                                                      : Result<void>(wrong("--at-most is a ratio, as 1.2"));
        }},
       {"--piece", [&](const std::string& v) { return store(parse_size(v), o.scale.piece_bytes); }},
       {"--collective", [&](const std::string& v) { return parse_collective(v, o); }},

@@ -163,8 +163,8 @@ void refuse_together(const CLI::App& app, const CLI::Option& status, const CLI::
   if (status.count() + add.count() == 0) return;
   const std::string mode = status.count() > 0 ? status.get_name() : add.get_name();
   if (status.count() > 0 && add.count() > 0) throw CLI::ExcludesError(mode, add.get_name());
-  for (const char* option : {"--op", "--type", "--first", "--id", "--timeout", "--priority", "--on-lost",
-                             "--more-follow", "--wait"})
+  for (const char* option :
+       {"--op", "--type", "--first", "--id", "--timeout", "--priority", "--on-lost", "--more-follow", "--wait"})
     if (app.count(option) > 0) throw CLI::ExcludesError(mode, option);
 }
 

@@ -9,7 +9,6 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-
 ReduceStatus running() {
   ReduceStatus status;
   status.target = ObjectId::named("total");

@@ -71,8 +71,7 @@ Json Collectives::reduce_status(std::istream& words) {
   const ReduceStatus status = value_of(client_.reduce_status(next_id(words)));
   std::vector<Json> sources;
   for (const ReduceStatus::Source& source : status.sources)
-    sources.push_back(
-        Json().add("id", source.id.to_string()).add("state", std::string(to_string(source.state))));
+    sources.push_back(Json().add("id", source.id.to_string()).add("state", std::string(to_string(source.state))));
   std::vector<Json> slots;
   for (const ReduceStatus::Slot& slot : status.slots) {
     Json described = Json().add("node", slot.node).add("slice", std::uint64_t{slot.slice});

@@ -96,9 +96,8 @@ class [[nodiscard]] Future {
   // is gone. The future has no call any more.
   RunningCall then(std::function<void(Result<T>)> callback) {
     if (!valid()) return callback(client::CallHandle::none()), RunningCall();
-    return std::exchange(call_, {}).then([take = take_, callback = std::move(callback)](client::CallHandle call) {
-      callback(take(std::move(call)));
-    });
+    return std::exchange(call_, {}).then(
+        [take = take_, callback = std::move(callback)](client::CallHandle call) { callback(take(std::move(call))); });
   }
 
  private:

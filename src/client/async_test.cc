@@ -112,9 +112,8 @@ TEST(Async, CallbacksRunOnTheClientsOwnThread) {
   std::promise<std::pair<std::thread::id, std::string>> got;
   client.put_async(as_bytes("payload")).then([&](Result<ObjectId> id) {
     // Another call from inside a callback.
-    client.get_async(*id).then([&](Result<hoplite::View> view) {
-      got.set_value({std::this_thread::get_id(), text_of(view->bytes())});
-    });
+    client.get_async(*id).then(
+        [&](Result<hoplite::View> view) { got.set_value({std::this_thread::get_id(), text_of(view->bytes())}); });
   });
   const auto [thread, text] = got.get_future().get();
   EXPECT_NE(thread, std::this_thread::get_id());
@@ -147,9 +146,8 @@ TEST(Async, CancelEndsACall) {
   EXPECT_EQ(future.get().code(), Code::kCancelled);
 
   std::promise<Code> code;
-  RunningCall running = client.get_async(ObjectId::named("never")).then([&](Result<hoplite::View> view) {
-    code.set_value(view.code());
-  });
+  RunningCall running =
+      client.get_async(ObjectId::named("never")).then([&](Result<hoplite::View> view) { code.set_value(view.code()); });
   running.cancel();
   EXPECT_EQ(code.get_future().get(), Code::kCancelled);
   running.cancel();        // ended already
@@ -239,9 +237,8 @@ TEST(Async, AGatherCanBeCancelledAndHasACallback) {
   auto client = daemon.connect();
   const auto ids = {ObjectId::named("a"), ObjectId::named("b")};
   std::promise<Code> code;
-  RunningCall running = client.gather_async(ids).then([&](const Result<std::vector<hoplite::View>>& views) {
-    code.set_value(views.code());
-  });
+  RunningCall running = client.gather_async(ids).then(
+      [&](const Result<std::vector<hoplite::View>>& views) { code.set_value(views.code()); });
   daemon.await<Get>(2);
   running.cancel();
   EXPECT_EQ(code.get_future().get(), Code::kCancelled);

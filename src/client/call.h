@@ -34,7 +34,7 @@ struct Deadline {
 // What a put keeps in case the daemon has no room for it now (UseCreate): it is then created and sealed in steps as replies
 // come in.
 struct PutInSteps {
-  ByteView bytes;        // the caller's while it waits, else `kept`
+  ByteView bytes;  // the caller's while it waits, else `kept`
   std::string kept;
   std::string metadata;  // as it travels
   Priority priority = Priority::kNormal;
@@ -47,7 +47,7 @@ struct Group {
   enum class Ends { kAtFirstFailure, kWithTheLast };
   Ends ends = Ends::kAtFirstFailure;
   std::vector<std::shared_ptr<Call>> calls;
-  std::size_t missing = 0;  // without a result so far
+  std::size_t missing = 0;      // without a result so far
   std::optional<Error> failed;  // the first failure
 };
 
@@ -78,8 +78,8 @@ struct Call {
   bool only_reads = false;              // need not be carried on when nobody wants the result
   bool abandoned = false;               // nobody wants the result
   std::function<void(CallHandle)> callback;
-  std::uint64_t created_size = 0;       // of Create
-  DType created_as = DType::kBytes;     // of Create: what its bytes are
+  std::uint64_t created_size = 0;    // of Create
+  DType created_as = DType::kBytes;  // of Create: what its bytes are
   std::unique_ptr<PutInSteps> put;
   std::unique_ptr<Following> following;
   std::unique_ptr<Group> group;

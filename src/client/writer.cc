@@ -21,7 +21,8 @@ Result<std::unique_ptr<Writing>> to_writing(const Link& connection, const Call& 
   auto window = WriteWindow::open(connection->mapping(), {created->offset, created->size});
   if (!window || created->size != call.created_size) {
     connection->tell(Abort{created->copy}, Connection::Urgency::kSoon);
-    return call.subject.error(Code::kInternal, window ? "the daemon gave room of another size" : window.error().message);
+    return call.subject.error(Code::kInternal,
+                              window ? "the daemon gave room of another size" : window.error().message);
   }
   auto writing = std::make_unique<Writing>();
   writing->connection = connection;
@@ -46,8 +47,8 @@ void advance(Writing& writing, std::size_t bytes) {
 Future<ObjectId> start_seal(Writing& writing, const Deadline& deadline, Sending sending) {
   const Subject subject{"put", writing.id};
   if (!writing.open)
-    return start_ended<ObjectId, to_id>(
-        writing.connection, subject.error(Code::kInvalidArgument, "it was sealed or given up already"));
+    return start_ended<ObjectId, to_id>(writing.connection,
+                                        subject.error(Code::kInvalidArgument, "it was sealed or given up already"));
   writing.open = false;
   writing.window.close();
   return start<ObjectId, to_id>(writing.connection, new_call(subject, deadline), Seal{writing.copy, deadline.left_ns()},

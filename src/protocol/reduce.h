@@ -22,11 +22,10 @@ struct ReduceSpec {
   Spread spread = Spread::kNone;
   std::uint32_t part = 0;  // only this slice of every source, of so many (protocol/bulk.h, slice_range)
   std::uint32_t parts = 1;
-  std::int64_t timeout_ns = -1;  // of the whole; -1 = none
+  std::int64_t timeout_ns = -1;           // of the whole; -1 = none
   Priority priority = Priority::kNormal;  // of every transfer that the reduce causes
   template <typename A> void fields(A& a) {
-    a(target, sources, op, type, count, wait_if_lost, more_follow, spread, part, parts, timeout_ns,
-      priority);
+    a(target, sources, op, type, count, wait_if_lost, more_follow, spread, part, parts, timeout_ns, priority);
   }
 };
 

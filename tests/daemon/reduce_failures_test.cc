@@ -233,8 +233,9 @@ TEST_F(ReduceFailures, AMedianIsMendedInTheMiddleOfItsWindows) {
   ASSERT_EQ(before.phase, ReducePhase::kRunning);
   const auto root = std::ranges::find_if(before.slots, [](const auto& slot) { return !slot.parent; });
   ASSERT_NE(root, before.slots.end());
-  const auto victim = std::ranges::find_if(
-      before.sources, [&](const auto& source) { return source.state == SourceState::kUsed && source.node != root->node; });
+  const auto victim = std::ranges::find_if(before.sources, [&](const auto& source) {
+    return source.state == SourceState::kUsed && source.node != root->node;
+  });
   ASSERT_NE(victim, before.sources.end());
   cluster_[static_cast<std::size_t>(victim - before.sources.begin()) + 1].kill();
 

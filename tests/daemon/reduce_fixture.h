@@ -63,8 +63,7 @@ class ReduceFixture : public ::testing::Test {
     return ids;
   }
   template <typename T> void put(std::size_t node, ObjectId id, const std::vector<T>& values) {
-    const auto done =
-        clients_[node].put(values, {.id = id, .array = {.shape = {values.size()}}, .timeout = kPatience});
+    const auto done = clients_[node].put(values, {.id = id, .array = {.shape = {values.size()}}, .timeout = kPatience});
     ASSERT_TRUE(done.ok()) << done.error().to_string();
   }
   // One array of i64 for each id, of seeds 0, 1, ..., on one node after the other.

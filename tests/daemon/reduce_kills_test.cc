@@ -16,7 +16,6 @@
 namespace hoplite::testing {
 namespace {
 
-
 constexpr std::size_t kDaemons = 8;
 constexpr std::size_t kAtOnce = 8;  // reduces of one round
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

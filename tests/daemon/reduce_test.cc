@@ -9,7 +9,6 @@
 namespace hoplite::testing {
 namespace {
 
-
 constexpr ReduceOptions kSumOfI64 = {.op = ReduceOp::kSum, .type = DType::kI64};
 
 class Reduce : public ReduceFixture {};
