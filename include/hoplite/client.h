@@ -52,8 +52,8 @@ struct PutOptions {
   ArrayType array = {};
   // For room in the store, and for the home's answer. Without that answer a put is taken back, but somebody may have read it.
   Timeout timeout = {};
-  Priority priority =
-      Priority::kNormal;  // of its bytes while they leave this node, if their readers do not ask for more
+  // Of its bytes while they leave this node, if their readers do not ask for more.
+  Priority priority = Priority::kNormal;
 };
 
 struct GetOptions {
