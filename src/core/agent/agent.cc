@@ -99,6 +99,10 @@ void Agent::Impl::on(event::ClientAsked& e) {
       std::holds_alternative<client::Cancel>(e.message) || std::holds_alternative<client::Release>(e.message);
   if (leaving_ != Leaving::kNo && !one_way)
     return fail(e.client, e.request, Code::kUnavailable, "the daemon is stopping");
+  const auto client = clients_.find(e.client);
+  if (!one_way && client != clients_.end() && client->second.requests.contains(e.request))
+    return emit(effect::Reply{e.client, e.request,
+                              client::Failed{Code::kInvalidArgument, "that request number is in use"}});
   std::visit([&](auto& m) { on_client(e.client, e.request, m); }, e.message);
 }
 

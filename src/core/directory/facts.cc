@@ -99,6 +99,7 @@ bool Directory::take_version(const ObjectId& id, Entry& entry, NodeRef from, con
   const bool theirs_final = fact.committed || fact.state == CopyState::kComplete;
   const bool has_bytes = fact.state != CopyState::kKnows;
   if (entry.version == fact.version) {
+    if (has_bytes && entry.described && entry.size != fact.size) return false;  // not the same bytes, whatever it says
     if (has_bytes) describe(entry, fact.size, fact.meta);
     return true;
   }
