@@ -35,7 +35,7 @@ class RawLine {
     if (closed_ || !fd_) return;
     if (!introduced_) return introduce();
     char buffer[65536];
-    for (ssize_t got = 1; got > 0;) {
+    for (ssize_t got = mute ? 0 : 1; got > 0;) {
       got = ::recv(fd_.get(), buffer, sizeof buffer, MSG_DONTWAIT);
       if (got > 0) input.append(buffer, static_cast<std::size_t>(got));
       closed_ = got == 0 || (got < 0 && !tcp::would_block(errno));
@@ -72,6 +72,7 @@ class RawLine {
   NodeRef daemon() const { return handshake_.peer().node; }
 
   std::string input;  // what nobody has looked at
+  bool mute = false;  // it never reads
 
  private:
   void introduce() {

@@ -31,6 +31,7 @@ client::Status Agent::status() const { return impl_->status(); }
 std::vector<client::ObjectInfo> Agent::objects() const { return impl_->objects(); }
 std::vector<client::NodeInfo> Agent::nodes() const { return impl_->nodes(); }
 std::vector<DirectorySummary> Agent::directory() const { return impl_->directory(); }
+std::uint64_t Agent::repairs() const { return impl_->repairs(); }
 std::uint64_t Agent::high_water() const { return impl_->allocator().high_water(); }
 std::uint64_t Agent::low_water() const { return impl_->allocator().low_water(); }
 
