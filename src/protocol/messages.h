@@ -20,7 +20,7 @@
 namespace hoplite {
 
 // Raised with every change that an older node would misread.
-constexpr std::uint16_t kWireVersion = 3;
+constexpr std::uint16_t kWireVersion = 4;
 
 // --- membership ---------------------------------------------------------------------------------------------------------
 
