@@ -14,7 +14,7 @@ void Agent::Impl::on_client(ClientKey client, std::uint64_t request, client::Get
   Copy* copy = current_copy(r);
   GetRequest get{client, request, m.wait_if_lost, m.follow, 0, {}, m.priority};
   if (copy != nullptr && copy->state == CopyState::kComplete) return send_view(get, *copy);
-  if (!begin_request(client, request, {PendingRequest::Kind::kGet, m.id, 0})) return forget_if_unused(m.id);
+  begin_request(client, request, {PendingRequest::Kind::kGet, m.id, 0});
   timers_.set(get.deadline, deadline_of(m.timeout_ns), {Timer::Kind::kRequestDeadline, {}, client, request});
   if (copy != nullptr && get.follow && !(r.put && !r.put->claimed)) open_follow(get, *copy);
   r.gets.push_back(get);
@@ -237,7 +237,7 @@ void Agent::Impl::on(NodeRef from, const WantFailed& m) {
 void Agent::Impl::on(NodeRef from, const Assign& m) {
   Record* r = find(m.id);
   if (r != nullptr && r->home != from) return;
-  const bool sane = m.slices >= 1 && m.slices <= limits_.max_slices && m.parents.size() == m.slices &&
+  const bool sane = m.version != 0 && m.slices >= 1 && m.slices <= limits_.max_slices && m.parents.size() == m.slices &&
                     m.meta.size() <= limits_.max_meta_bytes;
   if (!sane) return;
   Copy* copy = r == nullptr ? nullptr : current_copy(*r);
@@ -294,7 +294,7 @@ void Agent::Impl::on(NodeRef from, const Assign& m) {
 
 void Agent::Impl::on(NodeRef from, const InlineObject& m) {
   Record* r = find(m.id);
-  if (r != nullptr && r->home != from) return;
+  if (m.version == 0 || (r != nullptr && r->home != from)) return;
   Copy* copy = r == nullptr ? nullptr : current_copy(*r);
   // Bytes that are on their way by a pull are not worth replacing; a partial copy that lost its parent is, and one of which
   // only a part comes into being here.
