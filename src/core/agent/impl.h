@@ -134,8 +134,7 @@ class Agent::Impl final : private Directory::Host {
   bool is_home(NodeRef asker, const ObjectId& id);
   void flush(Directory::Output& out);
   bool can_inline(const ObjectId& id, Version version) const override;
-  std::uint32_t slices_for(std::uint64_t size) const override;
-  std::unique_ptr<ParentPlanner> make_planner(std::uint64_t size, std::uint32_t slices, bool striped) override;
+  Plan make_plan(const Demand& demand) const override;
   void store_home_copy(const PutRequest& put);
 
   // --- puts.cc
@@ -258,7 +257,8 @@ class Agent::Impl final : private Directory::Host {
   void for_each_reduction(const std::function<void(Reduction&, Reduction::Output&)>& tell);
   void give_up_moved_reductions();
   void forget_reductions();
-  LinkCost link_cost() const;
+  LinkCost typical_link() const;
+  LinkCosts link_costs() const { return same_for_all(typical_link()); }
 
   // --- room.cc
   void detach(Record& record);

@@ -7,8 +7,7 @@ namespace hoplite {
 
 BroadcastPlan::BroadcastPlan(const Options& options)
     : bytes_(options.bytes),
-      rate_(std::max<std::uint64_t>(options.rate, 1)),
-      hop_(options.hop),
+      links_(options.links),
       max_load_(options.max_children),
       by_load_(options.max_children + 1) {}
 
@@ -16,13 +15,8 @@ BroadcastPlan::BroadcastPlan(const Options& options)
 // and for suspects: better than nobody.
 std::uint32_t BroadcastPlan::load_class(const Holder& holder) const {
   if (holder.suspect) return max_load_;
-  std::uint64_t load = holder.children;
-  if (holder.rate != 0 && holder.rate < rate_) load = (load + 1) * rate_ / holder.rate - 1;
-  return static_cast<std::uint32_t>(std::min<std::uint64_t>(load, max_load_));
-}
-
-Duration BroadcastPlan::transfer_time(std::uint64_t bytes, std::uint32_t load) const {
-  return Duration::from_seconds(static_cast<double>(bytes) * (load + 1) / static_cast<double>(rate_));
+  const double load = (holder.children + 1) * std::max(holder.slowness, 1.0) - 1;
+  return static_cast<std::uint32_t>(std::min<double>(load, max_load_));
 }
 
 void BroadcastPlan::list(NodeId node, Holder& holder) {
@@ -100,7 +94,7 @@ std::optional<NodeId> BroadcastPlan::choose(Time now, const Receiver& receiver) 
   const bool keeps_place =
       self.finish > Time{} && (receiver.have_bytes > 0 || receiver.has_children || !self.below.empty());
   const Time own_finish = keeps_place ? self.finish : Time::never();
-  const std::uint64_t missing = bytes_ - std::min(bytes_, receiver.have_bytes);
+  const auto missing = static_cast<double>(bytes_ - std::min(bytes_, receiver.have_bytes));
 
   std::optional<NodeId> best;
   Time best_finish = Time::never();
@@ -110,7 +104,9 @@ std::optional<NodeId> BroadcastPlan::choose(Time now, const Receiver& receiver) 
       if (!holder.root && finish >= own_finish) break;
       if (node == receiver.node || std::ranges::find(receiver.avoid, node) != receiver.avoid.end()) continue;
       const Time through = holder.root ? now : finish;
-      const Time mine = std::max(through, now + transfer_time(missing, load)) + hop_;
+      const LinkCost link = links_(node, receiver.node);
+      const Duration transfer = Duration::from_seconds(missing * (load + 1) / link.bytes_per_s);
+      const Time mine = std::max(through, now + transfer) + Duration::from_seconds(link.hop_s);
       if (mine < best_finish) best = node, best_finish = mine;
       break;
     }
@@ -134,14 +130,16 @@ std::optional<NodeId> BroadcastPlan::choose(Time now, const Receiver& receiver) 
   return best;
 }
 
-void BroadcastPlan::measured(NodeId parent, std::uint64_t bytes_per_second) {
-  const auto it = holders_.find(parent);
+void BroadcastPlan::measured(NodeId child, std::uint64_t bytes_per_second) {
+  const auto it = holders_.find(parent_of(child));
   if (it == holders_.end() || bytes_per_second == 0) return;
+  const auto& [node, parent] = *it;
   // What one child got says what the sender can do for all of them.
-  const std::uint64_t rate = bytes_per_second * std::max<std::uint32_t>(it->second.children, 1);
-  unlist(parent, it->second);
-  it->second.rate = it->second.rate == 0 ? rate : (it->second.rate + rate) / 2;
-  list(parent, it->second);
+  const double rate = static_cast<double>(bytes_per_second) * std::max<std::uint32_t>(parent.children, 1);
+  const double slowness = links_(node, child).bytes_per_s / rate;
+  unlist(node, it->second);
+  it->second.slowness = parent.slowness == 0 ? slowness : (parent.slowness + slowness) / 2;
+  list(node, it->second);
 }
 
 NodeId BroadcastPlan::parent_of(NodeId node) const {

@@ -10,7 +10,7 @@ namespace {
 NodeId node(std::uint64_t n) { return NodeId{n}; }
 
 BroadcastPlan plan_of(std::uint64_t bytes) {
-  return BroadcastPlan({.bytes = bytes, .rate = 125'000'000, .hop = Duration::us(200), .max_children = 8});
+  return BroadcastPlan({.bytes = bytes, .links = same_for_all({200e-6, 125e6}), .max_children = 8});
 }
 
 int depth_of(const BroadcastPlan& plan, NodeId receiver) {
@@ -100,7 +100,7 @@ TEST(BroadcastPlan, ASlowSenderGetsFewerChildren) {
   plan.add_root(node(2));
   plan.choose(Time{1}, {node(3), 0, false, {}});
   const NodeId slow = plan.parent_of(node(3));
-  plan.measured(slow, 10'000'000);
+  plan.measured(node(3), 10'000'000);
   plan.add_root(node(3));
   EXPECT_NE(plan.choose(Time{6}, {node(4), 0, false, {}}), slow);
 }

@@ -437,10 +437,12 @@ bool Directory::serve_one(Time now, const ObjectId& id, Entry& entry, const Wait
 }
 
 bool Directory::assign(Time now, const ObjectId& id, Entry& entry, const Waiter& waiter, Output& out) {
-  // What is still being written grows from its front, in one slice.
-  if (entry.slices == 0) entry.slices = entry.committed ? host_.slices_for(entry.size) : 1;
   if (!entry.plan) {
-    entry.plan = host_.make_planner(entry.size, entry.slices, is_striped(entry));
+    // What is still being written grows from its front, in one slice.
+    const std::uint32_t cut = entry.committed ? entry.slices : std::max(entry.slices, 1U);
+    Plan plan = host_.make_plan({entry.size, cut, is_striped(entry)});
+    entry.slices = plan.slices;
+    entry.plan = std::move(plan.planner);
     for (const auto& [node, holder] : entry.holders)
       if (holder.state != CopyState::kGrowing) entry.plan->add_root(node);
   }

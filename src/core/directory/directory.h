@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "base/limits.h"
+#include "core/broadcast/planner.h"
 #include "core/directory/holders.h"
 #include "core/directory/recovery.h"
 #include "core/directory/summary.h"
@@ -30,18 +31,6 @@
 #include "protocol/messages.h"
 
 namespace hoplite {
-
-// Chooses parents for one object. Implemented outside, so that the directory knows nothing of plans.
-class ParentPlanner {
- public:
-  virtual ~ParentPlanner() = default;
-  virtual void add_root(NodeId node) = 0;
-  // One parent for each slice that `want` asks for (all, if it names none), nil where there is none.
-  virtual std::vector<NodeId> choose(Time now, NodeId receiver, const Want& want) = 0;
-  virtual void remove(NodeId node) = 0;
-  // `receiver` got the object at this pace.
-  virtual void measured(NodeId receiver, std::uint64_t bytes_per_second) = 0;
-};
 
 class Directory {
  public:
@@ -51,10 +40,7 @@ class Directory {
     virtual ~Host() = default;
     // This node has all bytes, and they are few enough to travel with an answer.
     virtual bool can_inline(const ObjectId& id, Version version) const = 0;
-    // How many slices an object of this size is cut into when it is sent to others.
-    virtual std::uint32_t slices_for(std::uint64_t size) const = 0;
-    // `striped`: the slices come into being on different nodes, which are the roots of the plan.
-    virtual std::unique_ptr<ParentPlanner> make_planner(std::uint64_t size, std::uint32_t slices, bool striped) = 0;
+    virtual Plan make_plan(const Demand& demand) const = 0;
   };
 
   struct Outgoing {

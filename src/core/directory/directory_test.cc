@@ -34,10 +34,7 @@ class DirectoryTest : public testing::Test, private Directory::Host {
   DirectoryTest() { directory_.set_view(now_, {kHome, kA, kB}, out_); }
 
   bool can_inline(const ObjectId&, Version) const override { return inline_; }
-  std::uint32_t slices_for(std::uint64_t) const override { return 1; }
-  std::unique_ptr<ParentPlanner> make_planner(std::uint64_t, std::uint32_t, bool) override {
-    return std::make_unique<FirstRoot>();
-  }
+  Plan make_plan(const Demand&) const override { return {1, std::make_unique<FirstRoot>()}; }
 
   template <typename T>
   std::optional<T> sent_to(NodeRef to) {
