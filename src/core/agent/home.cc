@@ -80,7 +80,11 @@ void Agent::Impl::on(NodeRef from, const Want& m) {
   flush(out);
 }
 
-void Agent::Impl::on(NodeRef from, const Unwant& m) { directory_.on_unwant(from, m); }
+void Agent::Impl::on(NodeRef from, const Unwant& m) {
+  Directory::Output out;
+  directory_.on_unwant(now_, from, m, out);
+  flush(out);
+}
 
 void Agent::Impl::on(NodeRef from, const Announce& m) {
   Announce mine = m;

@@ -7,6 +7,7 @@
 //   puts.cc      clients that write
 //   gets.cc      clients that read; asking the home
 //   pulls.cc     pulling from parents, serving children
+//   relays.cc    passing small objects on
 //   room.cc      memory: copies, views, eviction, waiting for room
 //   slots.cc     places in reduces that this node fills; feeds.cc: what they pull and serve
 //   reduces.cc   this node as the coordinator of reduces
@@ -81,6 +82,7 @@ class Agent::Impl final : private Directory::Host {
   void on(NodeRef from, const Want& m);
   void on(NodeRef from, const Assign& m);
   void on(NodeRef from, const InlineObject& m);
+  void on(NodeRef from, const PassOn& m);
   void on(NodeRef from, const Found& m);
   void on(NodeRef from, const Waiting& m);
   void on(NodeRef from, const WantFailed& m);
@@ -188,6 +190,11 @@ class Agent::Impl final : private Directory::Host {
   bool has_children(const Copy& copy, std::uint32_t slice) const;
   std::uint64_t front_bytes(const Copy& copy) const;
 
+  // --- relays.cc
+  void pass_on(const PassOn& asked);
+  void refuse_pass(const PassOn& asked);
+  std::vector<PassOn> take_parked_passes(const ObjectId& id);
+
   // --- slots.cc
   bool sane(const SlotOrder& order) const;
   const SlotSource* hold_sources(SlotRecord& slot, const SlotRecord& before);
@@ -258,7 +265,7 @@ class Agent::Impl final : private Directory::Host {
   void give_up_moved_reductions();
   void forget_reductions();
   LinkCost typical_link() const;
-  LinkCosts link_costs() const { return same_for_all(typical_link()); }
+  LinkCosts link_costs() const override { return same_for_all(typical_link()); }
 
   // --- room.cc
   void detach(Record& record);
@@ -324,6 +331,7 @@ class Agent::Impl final : private Directory::Host {
   std::unordered_map<ServeId, ServeState> serves_;
   std::map<ObjectId, std::vector<ParkedPull>> parked_pulls_;
   std::optional<Timers::Handle> parked_timer_;
+  std::map<ObjectId, std::vector<PassOn>> parked_passes_;  // of objects that are still on their way here
   std::map<RequestKey, WaitState> waits_;
   std::map<std::uint64_t, DeleteState> deletes_;
   std::deque<RoomRequest> room_queue_;

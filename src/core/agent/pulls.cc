@@ -255,6 +255,7 @@ void Agent::Impl::accept_pull(Copy& copy, const ParkedPull& asked) {
 
 // The copy was attached, or became complete.
 void Agent::Impl::reconsider_parked(const ObjectId& id) {
+  for (const PassOn& asked : take_parked_passes(id)) pass_on(asked);
   const auto it = parked_pulls_.find(id);
   if (it == parked_pulls_.end()) return;
   const std::vector<ParkedPull> parked = std::move(it->second);
@@ -263,6 +264,7 @@ void Agent::Impl::reconsider_parked(const ObjectId& id) {
 }
 
 void Agent::Impl::refuse_parked(const ObjectId& id) {
+  for (const PassOn& asked : take_parked_passes(id)) refuse_pass(asked);
   const auto it = parked_pulls_.find(id);
   if (it == parked_pulls_.end()) return;
   for (const ParkedPull& asked : it->second)

@@ -24,6 +24,7 @@
 
 #include "base/limits.h"
 #include "core/broadcast/planner.h"
+#include "core/broadcast/relay_plan.h"
 #include "core/directory/holders.h"
 #include "core/directory/recovery.h"
 #include "core/directory/summary.h"
@@ -41,6 +42,7 @@ class Directory {
     // This node has all bytes, and they are few enough to travel with an answer.
     virtual bool can_inline(const ObjectId& id, Version version) const = 0;
     virtual Plan make_plan(const Demand& demand) const = 0;
+    virtual LinkCosts link_costs() const = 0;
   };
 
   struct Outgoing {
@@ -72,7 +74,7 @@ class Directory {
   // to store the bytes.
   bool on_put(Time now, NodeRef from, const PutRequest& request, Output& out);
   void on_want(Time now, NodeRef from, const Want& want, Output& out);
-  void on_unwant(NodeRef from, const Unwant& unwant);
+  void on_unwant(Time now, NodeRef from, const Unwant& unwant, Output& out);
   void on_announce(Time now, NodeRef from, const Announce& announce, Output& out);
   void on_withdraw(Time now, NodeRef from, const Withdraw& withdraw, Output& out);
   void on_evict(Time now, NodeRef from, const EvictRequest& request, Output& out);
@@ -127,6 +129,7 @@ class Directory {
     Holders holders;
     std::map<std::pair<NodeId, WantMode>, Waiter> waiters;
     std::unique_ptr<ParentPlanner> plan;  // once somebody pulls
+    RelayPlan relays;                     // for answers with bytes
   };
   using Entries = std::map<ObjectId, Entry>;
 
@@ -148,6 +151,8 @@ class Directory {
   static void describe(Entry& entry, std::uint64_t size, const std::string& meta);
   void serve_waiters(Time now, const ObjectId& id, Entry& entry, Output& out);
   bool serve_one(Time now, const ObjectId& id, Entry& entry, const Waiter& waiter, Output& out);
+  void send_bytes(Time now, const ObjectId& id, Entry& entry, const Waiter& waiter, Output& out);
+  void take_back(const ObjectId& id, Entry& entry, NodeId relay);
   bool assign(Time now, const ObjectId& id, Entry& entry, const Waiter& waiter, Output& out);
   void answer_notify(const ObjectId& id, Entry& entry, const Waiter& waiter, Output& out);
   void bury(const ObjectId& id, Version version, Time until, Output& out);

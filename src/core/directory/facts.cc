@@ -147,6 +147,7 @@ void Directory::on_withdraw(Time now, NodeRef from, const Withdraw& withdraw, Ou
   const auto it = entries_.find(withdraw.id);
   if (it == entries_.end() || it->second.version != withdraw.version) return;
   unhold(withdraw.id, it->second, from.id);
+  take_back(withdraw.id, it->second, from.id);
   resolve(now, withdraw.id, it->second, out);
   serve_waiters(now, withdraw.id, it->second, out);
   erase_if_empty(withdraw.id);
