@@ -17,6 +17,7 @@
 
 #include "hoplite/priority.h"
 #include "protocol/codec.h"
+#include "protocol/transfer.h"
 #include "protocol/valid_bytes.h"
 
 namespace hoplite {
@@ -76,8 +77,9 @@ struct PullRequest {
   std::uint32_t deadline_ms = 0;  // how soon the asker needs it; 0 = no deadline
   bool slot = false;              // the output of a reduce's slot, whose order may still be on its way to the parent
   ObjectId target;                // what it is for: the object itself, or what it is reduced into
+  Ticket ticket = {};             // why this parent is asked
   template <typename A> void fields(A& a) {
-    a(transfer, id, version, slice, slices, offset, has_children, priority, deadline_ms, slot, target);
+    a(transfer, id, version, slice, slices, offset, has_children, priority, deadline_ms, slot, target, ticket);
   }
 };
 

@@ -118,7 +118,8 @@ struct Assign {  // "pull it from `parent`"
   bool committed = false;
   std::uint32_t slices = 1;
   std::vector<NodeRef> parents;  // one for each slice; nil: not asked for, or nobody can serve it now
-  template <typename A> void fields(A& a) { a(request, id, version, size, meta, committed, slices, parents); }
+  std::uint64_t number = 0;      // of this assignment, among all of this home
+  template <typename A> void fields(A& a) { a(request, id, version, size, meta, committed, slices, parents, number); }
 };
 struct InlineObject {  // payload: the bytes; from the home, or from a node that it has asked to pass them on
   std::uint64_t request = 0;

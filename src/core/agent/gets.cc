@@ -278,10 +278,12 @@ void Agent::Impl::on(NodeRef from, const Assign& m) {
   if (std::ranges::all_of(m.parents, [](const NodeRef& parent) { return parent.id.is_nil(); })) r->avoid.clear();
   for (std::uint32_t i = 0; i < m.slices; ++i) {
     if (copy->slices[i].transfer != 0 || copy->slices[i].done || copy->slices[i].combined) continue;
+    copy->slices[i].ticket = {from, m.number};
     if (m.parents[i].id.is_nil()) want_later(*r, not_yet);
     else if (!start_pull(*r, *copy, i, m.parents[i])) want_later(*r, limits_.retry_backoff * 2);
   }
   fulfil_gets(*r);  // those who follow
+  reconsider_parked(m.id);
 }
 
 void Agent::Impl::on(NodeRef from, const InlineObject& m) {

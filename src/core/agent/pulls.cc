@@ -1,8 +1,11 @@
 // Pulling from parents and serving children.
 //
-// No cycles, whatever the homes say: a copy takes children only once it is attached or complete itself, a child is never
-// ahead of its parent, and one that has children of its own must be strictly behind (unless the parent is where the bytes
-// come into being).
+// No cycles, whatever the homes say. A child is never ahead of its parent, and one that has children of its own must be
+// strictly behind (unless the parent is where the bytes come into being); a copy with bytes takes children only once it is
+// attached or complete itself, so that it has told its own parent about them. A copy without bytes takes them at once, so
+// that a chain of seven need not attach one after the other; but only children that its own home has assigned later than
+// itself. Then in a circle of copies without bytes each one was assigned later than the one before it, which cannot be; and
+// a copy that is assigned anew has told its parent about the children that it had, as before.
 #include <algorithm>
 
 #include "base/check.h"
@@ -76,7 +79,8 @@ bool Agent::Impl::start_pull(Record& record, Copy& copy, std::uint32_t slice, No
                    Priority::kNormal,
                    0,
                    false,
-                   copy.id};
+                   copy.id,
+                   fetch.ticket};
   emit(effect::StartPull{parent, *address, copy.key, pull, patience(fetch.silences)});
   return true;
 }
@@ -199,14 +203,17 @@ void Agent::Impl::consider_pull(const ParkedPull& asked) {
   const bool attached = writing ? r->put && r->put->claimed : copy->slices[pull.slice].attached;
   const bool done = !writing && copy->slices[pull.slice].done;
   if (done) return accept_pull(*copy, asked);
-  if (!attached) return park(asked);
   const std::uint64_t here = writing ? copy->written : progress_.valid(copy->key, pull.slice).front();
   // Where the bytes come into being there is no parent, so no cycle: it need not be ahead already.
   const bool source = writing || copy->slices[pull.slice].combined;
-  if (here < pull.offset || (pull.has_children && here == pull.offset && !source)) {
+  const bool empty = !source && here == range.begin;
+  const bool in_order = empty && !pull.has_children && pull.ticket.follows(copy->slices[pull.slice].ticket);
+  if (!attached && !in_order) return park(asked);
+  if (here < pull.offset || (pull.has_children && here == pull.offset && !source) || (empty && !in_order)) {
     COVERAGE_MARK(pull_refused_not_ahead);
     return refuse();
   }
+  if (!attached) COVERAGE_MARK(child_before_parent);
   accept_pull(*copy, asked);
 }
 

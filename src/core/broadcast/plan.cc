@@ -20,11 +20,11 @@ std::uint32_t BroadcastPlan::load_class(const Holder& holder) const {
 }
 
 void BroadcastPlan::list(NodeId node, Holder& holder) {
-  if (offered(holder)) by_load_[load_class(holder)].insert({holder.finish, node});
+  if (offered(holder)) by_load_[load_class(holder)].insert(offer(node, holder));
 }
 
 void BroadcastPlan::unlist(NodeId node, const Holder& holder) {
-  if (offered(holder)) by_load_[load_class(holder)].erase({holder.finish, node});
+  if (offered(holder)) by_load_[load_class(holder)].erase(offer(node, holder));
 }
 
 // `child` is no load on its parent any more.
@@ -99,7 +99,7 @@ std::optional<NodeId> BroadcastPlan::choose(Time now, const Receiver& receiver) 
   std::optional<NodeId> best;
   Time best_finish = Time::never();
   for (std::uint32_t load = 0; load < by_load_.size(); ++load) {
-    for (const auto& [finish, node] : by_load_[load]) {
+    for (const auto& [finish, chosen, node] : by_load_[load]) {
       const Holder& holder = holders_.at(node);
       if (!holder.root && finish >= own_finish) break;
       if (node == receiver.node || std::ranges::find(receiver.avoid, node) != receiver.avoid.end()) continue;
@@ -125,6 +125,7 @@ std::optional<NodeId> BroadcastPlan::choose(Time now, const Receiver& receiver) 
   Holder& parent = holders_.at(*best);
   unlist(*best, parent);
   ++parent.children;
+  parent.chosen = now;
   parent.below.insert(receiver.node);
   list(*best, parent);
   return best;

@@ -20,6 +20,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <tuple>
 #include <vector>
 
 #include "base/link_cost.h"
@@ -65,9 +66,15 @@ class BroadcastPlan {
     std::uint32_t children = 0;  // those that it serves, as far as we know
     std::set<NodeId> below;      // all whose parent it is
     NodeId parent;
+    Time chosen;           // last, as a parent
     bool counted = false;  // among its parent's children
     double slowness = 0;   // as a sender: how many times longer it takes than its links promise; 0 = not measured
   };
+
+  // Of two that finish alike, such as complete ones, the one whose link has rested longer: many networks let a burst pass
+  // after a rest, and turns are fair.
+  using Offer = std::tuple<Time, Time, NodeId>;  // finish, chosen
+  static Offer offer(NodeId node, const Holder& holder) { return {holder.finish, holder.chosen, node}; }
 
   std::uint32_t load_class(const Holder& holder) const;
   bool offered(const Holder& holder) const { return holder.root || !holder.parent.is_nil(); }
@@ -81,7 +88,7 @@ class BroadcastPlan {
   LinkCosts links_;
   std::uint32_t max_load_;
   std::map<NodeId, Holder> holders_;
-  std::vector<std::set<std::pair<Time, NodeId>>> by_load_;  // offered holders; the last class also has the suspects
+  std::vector<std::set<Offer>> by_load_;  // offered holders; the last class also has the suspects
 };
 
 }  // namespace hoplite

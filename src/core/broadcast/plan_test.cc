@@ -78,6 +78,17 @@ TEST(BroadcastPlan, WhoHasFinishedCanHelpWhoeverIsBehind) {
   EXPECT_EQ(plan.choose(Time{2000}, {node(2), 1000, true, {}}), node(5));
 }
 
+TEST(BroadcastPlan, CompleteHoldersTakeTurns) {
+  BroadcastPlan plan = plan_of(1 << 20);
+  for (std::uint64_t n = 1; n <= 3; ++n) plan.add_root(node(n));
+  std::vector<NodeId> parents;
+  for (std::int64_t turn = 1; turn <= 6; ++turn) {
+    parents.push_back(*plan.choose(Time{turn * 1000}, {node(9), 0, false, {}}));
+    plan.remove(node(9));
+  }
+  EXPECT_EQ(parents, (std::vector<NodeId>{node(1), node(2), node(3), node(1), node(2), node(3)}));
+}
+
 TEST(BroadcastPlan, NobodyIsItsOwnParentAndTheAvoidedAreNotProposed) {
   BroadcastPlan plan = plan_of(1 << 20);
   plan.add_root(node(1));

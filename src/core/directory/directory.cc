@@ -507,7 +507,7 @@ bool Directory::assign(Time now, const ObjectId& id, Entry& entry, const Waiter&
   // Who gets other slices already keeps its place in the plan, and asks again for the rest.
   const bool part = !request.slices.empty() && request.slices.size() < entry.slices;
   if (!(part && entry.holders.contains(waiter.ref.id)) && std::ranges::all_of(parents, &NodeId::is_nil)) return false;
-  Assign answer{waiter.want.request, id, entry.version, entry.size, entry.meta, entry.committed, entry.slices, {}};
+  Assign answer{waiter.want.request, id, entry.version, entry.size, entry.meta, entry.committed, entry.slices, {}, ++assignments_};
   for (NodeId parent : parents) answer.parents.push_back(parent.is_nil() ? NodeRef{} : entry.holders.find(parent)->ref);
   const Holder* holder = entry.holders.find(waiter.ref.id);
   if (holder == nullptr || holder->roots == 0) hold(id, entry, {.ref = waiter.ref, .request = waiter.want.request});
