@@ -46,6 +46,11 @@ void BroadcastPlan::unlink(NodeId node, Holder& child) {
 
 void BroadcastPlan::add_root(NodeId node) {
   Holder& holder = holders_[node];
+  if (const auto parent = holders_.find(holder.parent); parent != holders_.end()) {
+    unlist(parent->first, parent->second);
+    parent->second.sent = std::max(parent->second.sent, holder.attached);
+    list(parent->first, parent->second);
+  }
   unlist(node, holder);
   unlink(node, holder);
   holder.root = true;
@@ -84,6 +89,17 @@ void BroadcastPlan::complain(const std::vector<NodeId>& avoid) {
   }
 }
 
+// When `receiver` would have what it misses. A link that has just sent the object is taken to be busy with it for the time
+// that this takes at its rate, even if the bytes have arrived earlier: what lets a burst pass is slow afterwards.
+Time BroadcastPlan::forecast(Time now, const Offer& offer, std::uint32_t load, NodeId receiver, double missing) const {
+  const auto& [finish, sent, node] = offer;
+  const LinkCost link = links_(node, receiver);
+  const auto seconds = [&](double bytes) { return Duration::from_seconds(bytes / link.bytes_per_s); };
+  const bool has_sent = load == 0 && sent > Time{};
+  const Time begin = has_sent ? std::max(now, sent + seconds(static_cast<double>(bytes_))) : now;
+  return std::max(finish, begin + seconds(missing * (load + 1))) + Duration::from_seconds(link.hop_s);
+}
+
 std::optional<NodeId> BroadcastPlan::choose(Time now, const Receiver& receiver) {
   complain(receiver.avoid);
   Holder& self = holders_[receiver.node];
@@ -98,18 +114,22 @@ std::optional<NodeId> BroadcastPlan::choose(Time now, const Receiver& receiver) 
 
   std::optional<NodeId> best;
   Time best_finish = Time::never();
+  const auto consider_first = [&](std::set<Offer>::const_iterator it, std::set<Offer>::const_iterator end,
+                                  std::uint32_t load) {
+    const auto welcome = [&](const Offer& offer) {
+      const NodeId node = std::get<NodeId>(offer);
+      return node != receiver.node && std::ranges::find(receiver.avoid, node) == receiver.avoid.end();
+    };
+    it = std::find_if(it, end, welcome);
+    if (it == end || std::get<0>(*it) >= own_finish) return;
+    const Time finish = forecast(now, *it, load, receiver.node, missing);
+    if (finish < best_finish) best = std::get<NodeId>(*it), best_finish = finish;
+  };
   for (std::uint32_t load = 0; load < by_load_.size(); ++load) {
-    for (const auto& [finish, chosen, node] : by_load_[load]) {
-      const Holder& holder = holders_.at(node);
-      if (!holder.root && finish >= own_finish) break;
-      if (node == receiver.node || std::ranges::find(receiver.avoid, node) != receiver.avoid.end()) continue;
-      const Time through = holder.root ? now : finish;
-      const LinkCost link = links_(node, receiver.node);
-      const Duration transfer = Duration::from_seconds(missing * (load + 1) / link.bytes_per_s);
-      const Time mine = std::max(through, now + transfer) + Duration::from_seconds(link.hop_s);
-      if (mine < best_finish) best = node, best_finish = mine;
-      break;
-    }
+    const std::set<Offer>& offers = by_load_[load];
+    const auto growing = offers.lower_bound({Time{1}, Time{}, NodeId{}});
+    consider_first(offers.begin(), growing, load);
+    consider_first(growing, offers.end(), load);
   }
   if (!best) {
     list(receiver.node, self);
@@ -119,13 +139,13 @@ std::optional<NodeId> BroadcastPlan::choose(Time now, const Receiver& receiver) 
   self.root = false;
   self.parent = *best;
   self.counted = true;
+  self.attached = now;
   // Its descendants' forecasts are later than its own, and must stay so.
   if (!keeps_place) self.finish = best_finish;
   list(receiver.node, self);
   Holder& parent = holders_.at(*best);
   unlist(*best, parent);
   ++parent.children;
-  parent.chosen = now;
   parent.below.insert(receiver.node);
   list(*best, parent);
   return best;

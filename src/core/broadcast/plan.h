@@ -8,9 +8,9 @@
 // the past for complete holders. Simultaneous receivers of a large object thus form a chain, because one more hop costs
 // less than sharing a sender; small objects and deep chains become trees, because there it is the other way round.
 //
-// Cost: holders are kept by load, ordered by finish time, so a choice looks at one candidate for each load: O(max_children
-// + log n) for n holders, plus the avoided ones. (The earliest of each load is the best one if links are alike; where they
-// differ, it is a good one.)
+// Cost: holders are kept by load, ordered by finish time, so a choice looks at two candidates for each load, a complete one
+// and one that still receives: O(max_children + log n) for n holders, plus the avoided ones. (The earliest of each load is the
+// best one if links are alike; where they differ, it is a good one.)
 //
 // The plan is advice. Safety (no cycles) is the parents' business, who know the real watermarks; the plan only avoids
 // proposing what they would refuse: a receiver that goes on with a partial copy is sent to holders that finish before it.
@@ -66,16 +66,17 @@ class BroadcastPlan {
     std::uint32_t children = 0;  // those that it serves, as far as we know
     std::set<NodeId> below;      // all whose parent it is
     NodeId parent;
-    Time chosen;           // last, as a parent
+    Time attached;         // to its parent
+    Time sent;             // when it began to send to the child that has everything, the last such one; Time{}: to none
     bool counted = false;  // among its parent's children
     double slowness = 0;   // as a sender: how many times longer it takes than its links promise; 0 = not measured
   };
 
-  // Of two that finish alike, such as complete ones, the one whose link has rested longer: many networks let a burst pass
-  // after a rest, and turns are fair.
-  using Offer = std::tuple<Time, Time, NodeId>;  // finish, chosen
-  static Offer offer(NodeId node, const Holder& holder) { return {holder.finish, holder.chosen, node}; }
+  // Complete holders all finish alike, at Time{}: first comes the one whose link has rested longest.
+  using Offer = std::tuple<Time, Time, NodeId>;  // finish, sent
+  static Offer offer(NodeId node, const Holder& holder) { return {holder.finish, holder.sent, node}; }
 
+  Time forecast(Time now, const Offer& offer, std::uint32_t load, NodeId receiver, double missing) const;
   std::uint32_t load_class(const Holder& holder) const;
   bool offered(const Holder& holder) const { return holder.root || !holder.parent.is_nil(); }
   void list(NodeId node, Holder& holder);
