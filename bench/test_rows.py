@@ -73,14 +73,18 @@ class References(unittest.TestCase):
     SAMPLES = {"Hoplite": [1.0, 2.0, 9.0], "Open MPI tuned": [4.0, 4.0, 5.0], "Gloo": [3.0, 8.0, 8.0]}
 
     def test_each_unit_has_its_own(self):
-        for unit, seconds in {"x limit": 0.5, "x the better": 4.0, "x Open MPI tuned": 4.0, "x Gloo": 8.0}.items():
-            self.assertEqual(collective.reference(unit, self.SAMPLES, 0.5), seconds, unit)
+        for unit, seconds in {"x limit": 0.5, "x the best": 4.0, "x Open MPI tuned": 4.0, "x Gloo": 8.0}.items():
+            self.assertEqual(collective.reference(unit, self.SAMPLES, 0.5, "reduce"), seconds, unit)
+
+    def test_tiny_objects_are_allowed_the_time_to_wake_daemons(self):
+        for operation, seconds in {"bcast": 6.0005, "reduce": 6.0005, "allreduce": 6.001}.items():
+            self.assertAlmostEqual(collective.reference("x allowed", self.SAMPLES, None, operation), seconds, 6, operation)
 
     def test_an_unshaped_link_has_no_limit(self):
         row = rows.all_rows()["reduce"]
         run = Run(row, Setting(8, "none", MIB))
-        (figure,) = collective.figures(run, self.SAMPLES, None, ["Gloo: not installed"])
-        self.assertEqual((figure.unit, figure.goal), ("x the better", None))
+        (figure,) = collective.figures(run, "reduce", self.SAMPLES, None, ["Gloo: not installed"])
+        self.assertEqual((figure.unit, figure.goal), ("x the best", None))
         self.assertAlmostEqual(figure.value.median, 0.5)
         self.assertIn("Gloo: not installed", figure.note)
 
@@ -93,8 +97,9 @@ class References(unittest.TestCase):
 class Peers(unittest.TestCase):
     def test_candidates_are_forced(self):
         for operation in ("bcast", "reduce", "allreduce"):
-            candidates = mpi.candidates(operation)
+            candidates = mpi.candidates(operation, 32 * MIB)
             self.assertGreaterEqual(len(candidates), len(mpi.SEGMENTS))
+            candidates |= mpi.candidates(operation, 1024)
             for words, settings in candidates.items():
                 self.assertEqual(settings["coll_tuned_use_dynamic_rules"], 1, words)
                 self.assertIn(f"coll_tuned_{operation}_algorithm", settings, words)
@@ -102,6 +107,8 @@ class Peers(unittest.TestCase):
     def test_the_fastest_is_chosen(self):
         def run(*_args, settings: dict, **_options) -> list[float]:
             return [1.0 if settings["coll_tuned_reduce_algorithm_segmentsize"] == 64 * 1024 else 2.0]
+
+        self.assertNotIn("segments of 64 KiB", mpi.candidates("reduce", 64 * 1024), "that would be one")
 
         with mock.patch.object(mpi, "run", run):
             words, settings = mpi.best(None, Path(), "reduce", MIB)
@@ -122,9 +129,9 @@ class Peers(unittest.TestCase):
     def test_only_peers_that_a_goal_needs(self):
         self.assertEqual(list(self.wanted("reduce", with_peers=False).turns), [])
         self.assertEqual(list(self.wanted("reduce-1mib", with_peers=False).turns), ["Open MPI tuned"])
-        self.assertEqual(list(self.wanted("reduce-1kib", with_peers=False).turns), ["Open MPI"])
-        found = self.wanted("allreduce-1mib", with_peers=False, gloo_is=gloo.TORCH)
-        self.assertEqual(list(found.turns), ["Open MPI tuned", "Gloo"])
+        for row in ("reduce-1kib", "reduce-256kib", "allreduce-1mib"):
+            found = self.wanted(row, with_peers=False, gloo_is=gloo.TORCH)
+            self.assertEqual(list(found.turns), ["Open MPI", "Open MPI tuned", "Gloo"], row)
 
     def test_a_missing_gloo_is_said(self):
         self.assertIn("Gloo: not installed", self.wanted("reduce", with_peers=True).words)

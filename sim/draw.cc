@@ -59,6 +59,8 @@ void draw_bounds(RunPlan& plan, Random& random) {
   limits.max_slices = one_of<std::uint32_t>(random, {1, 2, 3, 8});
   limits.crowd = one_of<std::uint32_t>(random, {1, 4, 64});
   limits.max_children = one_of<std::uint32_t>(random, {1, 2, 3, 16});
+  limits.max_relays = one_of<std::uint32_t>(random, {1, 2, 64});
+  limits.max_passes = one_of<std::uint32_t>(random, {1, 64});
   limits.indirect_probes = one_of<std::uint32_t>(random, {1, 2, 3});
   limits.gossip_fanout = one_of<std::uint32_t>(random, {1, 2, 3});
   limits.gossip_repeats = one_of<std::uint32_t>(random, {1, 2, 4});

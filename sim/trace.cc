@@ -177,6 +177,9 @@ std::string fields(const Message& message, Names& names) {
           [&](const Want& m) { return " " + want(m, names); },
           [&](const Assign& m) { return " " + assign(m, names); },
           [&](const InlineObject& m) { return " " + object(m.id) + " " + version(m.version); },
+          [&](const PassOn& m) {
+            return " " + object(m.id) + " " + version(m.version) + " to " + names.node(m.receiver);
+          },
           [&](const Found& m) { return " " + object(m.id) + " " + version(m.version); },
           [&](const Waiting& m) { return " " + object(m.id); },
           [&](const WantFailed& m) { return " " + object(m.id) + ": " + code(m.code); },

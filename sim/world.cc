@@ -282,6 +282,7 @@ void World::message_arrived(NodeIndex at, NodeRef from, const std::string& bytes
   if (trace_.on())
     trace_.say(now(), node_name(at),
                "<- " + trace_.names().node(from) + "  " + describe(decoded->message, trace_.names()));
+  if (const auto* reply = std::get_if<EvictReply>(&decoded->message)) any_evicted_ = any_evicted_ || reply->granted;
   const ByteView payload = decoded->payload;
   const bool is_want = options_.cost != nullptr && std::holds_alternative<Want>(decoded->message);
   const double began = is_want ? thread_seconds() : 0;

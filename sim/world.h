@@ -121,6 +121,7 @@ class World final : private NetworkSink, private LinksSink, private PlaneSink {
   const std::optional<Violation>& violation() const { return violation_; }
   std::uint64_t digest() const { return digest_; }
   std::uint64_t steps() const { return steps_; }
+  bool any_evicted() const { return any_evicted_; }
 
   Random& random() { return random_; }
   Trace& trace() { return trace_; }
@@ -217,6 +218,7 @@ class World final : private NetworkSink, private LinksSink, private PlaneSink {
   std::optional<Violation> violation_;
   std::uint64_t digest_ = 0;
   std::uint64_t steps_ = 0;
+  bool any_evicted_ = false;
   std::vector<Effects> spare_effects_;  // emptied vectors, to be used again
   std::map<ProcessId, bool> leaving_;   // whether it has said goodbye
 };

@@ -14,7 +14,7 @@ BroadcastPlan::Receiver newcomer(std::uint64_t node) { return {.node = NodeId{no
 
 // One complete holder, and `receivers` that are fetching from it and from each other.
 BroadcastPlan plan_with(std::uint64_t bytes, std::uint64_t receivers) {
-  BroadcastPlan plan({.bytes = bytes});
+  BroadcastPlan plan({.bytes = bytes, .links = same_for_all({200e-6, 125e6})});
   plan.add_root(NodeId{1});
   for (std::uint64_t n = 0; n < receivers; ++n) plan.choose(kNow, newcomer(2 + n));
   return plan;

@@ -13,7 +13,7 @@ import stats
 from lab import Lab, finish
 from peers import HERE, REST_MS, need
 
-KIB = 1024
+KIB, MIB = 1 << 10, 1 << 20
 # One TCP connection between two hosts, over the shaped link, through our agent.
 TRANSPORT = {
     "plm_rsh_agent": str(HERE / "lab_rsh"),
@@ -26,6 +26,12 @@ TRANSPORT = {
 }
 DEFAULT: dict[str, object] = {}
 SEGMENTS = tuple(kib * KIB for kib in (16, 32, 64, 128, 256, 512))
+# Without segments, for what is small; the numbers are Open MPI's.
+TREES = {
+    "bcast": {"binary tree": 5, "binomial tree": 6, "k-nomial tree": 7, "scatter and allgather": 8},
+    "reduce": {"linear": 1, "binary tree": 4, "binomial tree": 5, "Rabenseifner": 7},
+    "allreduce": {"reduce and broadcast": 2, "recursive doubling": 3, "ring": 4, "Rabenseifner": 6},
+}
 
 
 def pipeline(operation: str, segment: int) -> dict[str, object]:
@@ -38,21 +44,24 @@ def pipeline(operation: str, segment: int) -> dict[str, object]:
     }
 
 
-def allreduce(algorithm: int, segment: int = 0) -> dict[str, object]:
+def forced(operation: str, algorithm: int, segment: int = 0) -> dict[str, object]:
     return {
         "coll_tuned_use_dynamic_rules": 1,
-        "coll_tuned_allreduce_algorithm": algorithm,
-        "coll_tuned_allreduce_algorithm_segmentsize": segment,
+        f"coll_tuned_{operation}_algorithm": algorithm,
+        f"coll_tuned_{operation}_algorithm_segmentsize": segment,
     }
 
 
-def candidates(operation: str) -> dict[str, dict[str, object]]:
-    """What is tried to find Open MPI's best for a large object, by a name for the table."""
-    segments = {f"segments of {stats.format_size(segment)}": segment for segment in SEGMENTS}
-    if operation != "allreduce":
-        return {words: pipeline(operation, segment) for words, segment in segments.items()}
-    rings = {f"ring, {words}": allreduce(5, segment) for words, segment in segments.items()}
-    return {"ring": allreduce(4)} | rings | {"Rabenseifner": allreduce(6)}
+def candidates(operation: str, size: int) -> dict[str, dict[str, object]]:
+    """What is tried to find Open MPI's best for an object of this size, by a name for the table."""
+    segments = {f"segments of {stats.format_size(segment)}": segment for segment in SEGMENTS if segment < size}
+    if operation == "allreduce":
+        streams = {f"ring, {words}": forced(operation, 5, segment) for words, segment in segments.items()}
+    else:
+        streams = {words: pipeline(operation, segment) for words, segment in segments.items()}
+    if size > MIB and operation != "allreduce":
+        return streams  # trees send it several times over one link
+    return streams | {words: forced(operation, number) for words, number in TREES[operation].items()}
 
 
 def run(
@@ -101,4 +110,4 @@ def best(
     def median(choice: tuple[str, dict[str, object]]) -> float:
         return statistics.median(run(lab, bin_dir, operation, size, reps=reps, settings=choice[1]))
 
-    return min(candidates(operation).items(), key=median)
+    return min(candidates(operation, size).items(), key=median)

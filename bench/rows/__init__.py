@@ -142,7 +142,7 @@ class Row:
     work: str  # begins the line of the table; the settings follow
     setting: Setting
     measure: Callable[[Run], Iterator[Figure]]
-    goals: dict[str, Goal]
+    goals: dict[str, Goal | None]  # by unit, or by what the figure is about; None: it is reported, not judged
 
 
 def median_note(samples: dict[str, list[float]], limit: float | None = None) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import statistics
 import time
 from collections.abc import Iterator
@@ -10,12 +12,12 @@ from dataclasses import dataclass
 import stats
 from cluster import Cluster, Worker, WorkerError, ask_all
 from lab import Lab, LabError
-from peers import REST_MS, mpi, raw
+from peers import REST_MS
 from report import Figure, Goal, at_most
-from rows import MIB, SMALL, UNDISTURBED, Row, Run, Setting, median_note, sleep_until
+from rows import KIB, MIB, UNDISTURBED, Row, Run, Setting, sleep_until
+from rows.collective import LIMIT, TUNED, beside_peers, rows_by_size
 
-HOPLITE, TUNED, RELAY = "Hoplite", "Open MPI tuned", "bare relay"
-BESIDE_MPI = "x Open MPI tuned"
+_seeds = itertools.count(1)
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,7 @@ class Broadcast:
 
     def put(self) -> str:
         """A new object on host 1; its id."""
-        self._seed += 1
+        self._seed = next(_seeds)
         return self._cluster.source.ask(f"put {self._size} {self._seed}")["id"]
 
     def start(self, object_id: str, gap_s: float = 0) -> int:
@@ -90,45 +92,17 @@ def store_size(size: int) -> int:
     return 3 * size + 64 * MIB
 
 
-def at_once(run: Run) -> Iterator[Figure]:
-    setting = run.setting
-    batch = 4 if setting.size <= SMALL else 1
-    with (
-        Lab(setting.hosts, setting.rate) as lab,
-        Cluster(lab, setting.bin_dir, memory=store_size(setting.size)) as cluster,
-    ):
-        broadcast = Broadcast(cluster, setting.size)
-        run.warm_up(broadcast.once)
-        turns = {HOPLITE: lambda: [together(broadcast.once()) for _ in range(batch)]}
-        with_mpi = setting.with_peers or BESIDE_MPI in run.row.goals
-        if with_mpi:
-            run.say("looking for Open MPI's best settings")
-            tries = 5 if setting.size <= SMALL else 1
-            words, settings = mpi.best(lab, setting.peers_bin, "bcast", setting.size, reps=tries)
-            turns[TUNED] = lambda: mpi.run(
-                lab, setting.peers_bin, "bcast", setting.size, reps=batch, settings=settings
-            )
-        if setting.with_peers:
-            turns[RELAY] = lambda: raw.relay(lab, setting.peers_bin, setting.size, reps=batch)
-        samples = run.in_turns(turns, keep_all=True)
-    limit = setting.limit()
-    others = {who: seconds for who, seconds in samples.items() if who != HOPLITE}
-    note = median_note(others, limit)
-    if with_mpi:
-        note += f" ({words})"
-    if limit:
-        yield run.figure(stats.ratio(samples[HOPLITE], limit), "x limit", samples, note=note)
-    if with_mpi and (BESIDE_MPI in run.row.goals or not limit):
-        value = stats.ratio(samples[HOPLITE], samples[TUNED])
-        yield run.figure(value, BESIDE_MPI, samples, note=median_note(samples))
+def at_once(cluster: Cluster, size: int) -> float:
+    return together(Broadcast(cluster, size).once())
 
 
-def one_after_another(run: Run) -> Iterator[Figure]:
+def one_after_another(run: Run, gap_s: float | None = None) -> Iterator[Figure]:
+    """Every `gap_s`, or every tenth of the limit."""
     setting = run.setting
     limit = setting.limit()
     if not limit:
         raise LabError("arrivals are timed by the link's rate: give one")
-    worst, spread = [], []
+    worst, last, spread = [], [], []
     with (
         Lab(setting.hosts, setting.rate) as lab,
         Cluster(lab, setting.bin_dir, memory=store_size(setting.size)) as cluster,
@@ -136,13 +110,14 @@ def one_after_another(run: Run) -> Iterator[Figure]:
         broadcast = Broadcast(cluster, setting.size)
         run.warm_up(broadcast.once)
         for rep in range(setting.reps):
-            own = [arrival.seconds for arrival in broadcast.once(gap_s=0.1 * limit)]
+            own = [arrival.seconds for arrival in broadcast.once(gap_s=gap_s or 0.1 * limit)]
             worst.append(max(own))
+            last.append(own[-1])
             spread += own
             times = " ".join(f"{seconds / limit:.2f}" for seconds in own)
             run.say(f"{rep + 1} of {setting.reps}: each receiver's time / limit: {times}")
     samples = {"worst receiver": worst, "all receivers": spread}
-    note = f"median receiver {statistics.median(spread) / limit:.3f}x"
+    note = f"median receiver {stats.format_seconds(statistics.median(spread))}, the last to ask {stats.format_seconds(statistics.median(last))}"
     yield run.figure(stats.ratio(worst, limit), "x limit", samples, note=note)
 
 
@@ -191,16 +166,29 @@ def relay_killed(run: Run) -> Iterator[Figure]:
     yield figure
 
 
-def row_at_once(name: str, about: str, setting: Setting, *, limit: Goal, mpi: Goal | None = None) -> Row:
-    goals = {"x limit": limit} | ({BESIDE_MPI: mpi} if mpi else {})
-    return Row(name, about, "broadcast", setting, at_once, goals)
+def row(name: str, about: str, setting: Setting, goals: dict[str, Goal | None]) -> Row:
+    return Row(name, about, "broadcast", setting, beside_peers("bcast", at_once, Setting.limit, store_size), goals)
+
+
+def row_apart(kib: int) -> Row:
+    """Neither together nor one after the other: each asks while others are served."""
+    setting = Setting(8, "500mbit", kib * KIB)
+    measure = functools.partial(one_after_another, gap_s=1e-3)
+    return Row(f"broadcast-{kib}kib-apart", "receivers ask 1 ms apart", "1 ms apart", setting, measure, {LIMIT: None})
 
 
 ROWS = (
-    row_at_once("broadcast", "one object to all hosts at once", Setting(8, "500mbit", 32 * MIB), limit=at_most(1.05)),
-    row_at_once("broadcast-128mib", "a larger one", Setting(8, "500mbit", 128 * MIB), limit=at_most(1.04)),
-    row_at_once("broadcast-16hosts", "more hosts", Setting(16, "200mbit", 32 * MIB), limit=at_most(1.06)),
-    row_at_once("broadcast-1mib", "a small one", Setting(8, "500mbit", MIB), limit=at_most(1.1), mpi=at_most(1)),
+    row("broadcast", "one object to all hosts at once", Setting(8, "500mbit", 32 * MIB), {LIMIT: at_most(1.05)}),
+    row("broadcast-128mib", "a larger one", Setting(8, "500mbit", 128 * MIB), {LIMIT: at_most(1.04)}),
+    row("broadcast-16hosts", "more hosts", Setting(16, "200mbit", 32 * MIB), {LIMIT: at_most(1.06)}),
+    row(
+        "broadcast-1mib",
+        "a small one",
+        Setting(8, "500mbit", MIB),
+        {LIMIT: at_most(1.1), f"x {TUNED}": at_most(1)},
+    ),
+    *rows_by_size("broadcast", row, of_the_best=1.5),
+    *(row_apart(kib) for kib in (16, 64, 256)),
     Row(
         "staggered",
         "receivers arrive one after another, every 0.1 x limit",

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 import stats
 from cluster import Cluster
 from lab import Lab, LabError
+from peers import mpi
 from report import Figure, at_most
 from rows import MIB, Row, Run, Setting, median_note
-from rows.collective import HOPLITE, LIMIT, after_a_rest
+from rows.collective import HOPLITE, LIMIT, MPI, after_a_rest
 
 _seeds = itertools.count(1)
 
@@ -37,7 +38,10 @@ def measure(run: Run) -> Iterator[Figure]:
         Cluster(lab, setting.bin_dir, memory=2 * objects * setting.size + 64 * MIB) as cluster,
     ):
         once(cluster, setting.size)  # warms pages and connections
-        samples = run.in_turns({HOPLITE: lambda: [once(cluster, setting.size)]})
+        turns = {HOPLITE: lambda: [once(cluster, setting.size)]}
+        if setting.with_peers:
+            turns[MPI] = lambda: mpi.run(lab, setting.peers_bin, "gather", setting.size, reps=1)
+        samples = run.in_turns(turns)
     note = f"{objects} objects in {median_note(samples)}"
     yield run.figure(stats.ratio(samples[HOPLITE], limit), LIMIT, samples, note=note)
 

@@ -8,11 +8,10 @@ import stats
 from cluster import Cluster, Worker, ask_all
 from lab import Lab, LabError
 from report import Figure, Goal, at_most
-from rows import KIB, MIB, UNDISTURBED, Row, Run, Setting, median_note, sleep_until
+from rows import MIB, UNDISTURBED, Row, Run, Setting, median_note, sleep_until
 from rows.collective import (
     HOPLITE,
     LIMIT,
-    MPI,
     TUNED,
     Source,
     after_a_rest,
@@ -21,6 +20,7 @@ from rows.collective import (
     ids,
     promise_arrays,
     put_arrays,
+    rows_by_size,
     stage_arrays,
     store_size,
 )
@@ -199,7 +199,7 @@ def source_killed(run: Run) -> Iterator[Figure]:
     yield figure
 
 
-def row(name: str, about: str, setting: Setting, goals: dict[str, Goal]) -> Row:
+def row(name: str, about: str, setting: Setting, goals: dict[str, Goal | None]) -> Row:
     return Row(name, about, "reduce", setting, beside_peers("reduce", of_all_hosts, Setting.limit), goals)
 
 
@@ -207,7 +207,7 @@ ROWS = (
     row("reduce", "the sum of an array of each host", Setting(8, "500mbit", 32 * MIB), {LIMIT: at_most(1.06)}),
     row("reduce-16hosts", "more hosts", Setting(16, "200mbit", 32 * MIB), {LIMIT: at_most(1.08)}),
     row("reduce-1mib", "smaller arrays", Setting(8, "500mbit", MIB), {f"x {TUNED}": at_most(1.1)}),
-    row("reduce-1kib", "tiny ones", Setting(8, "500mbit", KIB), {f"x {MPI}": at_most(3)}),
+    *rows_by_size("reduce", row, of_the_best=1.7),
     Row(
         "reduce-staggered",
         "sources arrive one after another, over 2 x limit: from the last one on",

@@ -52,6 +52,8 @@ struct Limits {
   std::uint32_t crowd = 64;                  // from so many nodes on, two trees may be better than a chain
   std::uint32_t max_slices = 64;             // watermarks of one copy
   std::uint32_t max_children = 16;           // receivers served by one copy at a time
+  std::uint32_t max_relays = 64;             // of one small object, at a time: so many links are as good as more
+  std::uint32_t max_passes = 64;             // a relay remembers for an object that is still on its way to it
   std::uint64_t default_rate = 125'000'000;  // bytes/s assumed of a link until measured: 1 Gbit/s
   Duration hop_latency = Duration::us(200);  // assumed per relay; reduces: until pings have measured it
 

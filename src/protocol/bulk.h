@@ -20,6 +20,7 @@
 
 #include "hoplite/priority.h"
 #include "protocol/codec.h"
+#include "protocol/transfer.h"
 #include "protocol/valid_bytes.h"
 
 namespace hoplite {
@@ -78,10 +79,11 @@ struct PullRequest {
   std::uint64_t offset = 0;   // first byte wanted
   bool has_children = false;  // then the parent must be strictly ahead of `offset`
   Priority priority = Priority::kNormal;
-  bool slot = false;  // the output of a reduce's slot, whose order may still be on its way to the parent
-  ObjectId target;    // what it is for: the object itself, or what it is reduced into
+  bool slot = false;   // the output of a reduce's slot, whose order may still be on its way to the parent
+  ObjectId target;     // what it is for: the object itself, or what it is reduced into
+  Ticket ticket = {};  // why this parent is asked
   template <typename A> void fields(A& a) {
-    a(transfer, id, version, slice, slices, offset, has_children, priority, slot, target);
+    a(transfer, id, version, slice, slices, offset, has_children, priority, slot, target, ticket);
   }
 };
 

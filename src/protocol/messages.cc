@@ -12,7 +12,8 @@ const char* message_name(const Message& message) {
       "Want",       "Assign",      "Inline",       "Found",        "Waiting",   "WantFailed",  "Unwant",
       "Announce",   "Withdraw",    "Evict",        "EvictReply",   "Delete",    "DeleteReply", "Drop",
       "Pin",        "Recover",     "RecoverReply", "NotHome",      "Relay",     "Resync",      "Reduce",
-      "AddSources", "ReduceReply", "ReduceQuery",  "ReduceAnswer", "SlotOrder", "SlotUpdate",  "SlotEnd"};
+      "AddSources", "ReduceReply", "ReduceQuery",  "ReduceAnswer", "SlotOrder", "SlotUpdate",  "SlotEnd",
+      "PassOn"};
   return kNames[message.index()];
 }
 

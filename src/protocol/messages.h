@@ -119,14 +119,22 @@ struct Assign {  // "pull it from `parent`"
   bool committed = false;
   std::uint32_t slices = 1;
   std::vector<NodeRef> parents;  // one for each slice; nil: not asked for, or nobody can serve it now
-  template <typename A> void fields(A& a) { a(request, id, version, size, meta, committed, slices, parents); }
+  std::uint64_t number = 0;      // of this assignment, among all of this home
+  template <typename A> void fields(A& a) { a(request, id, version, size, meta, committed, slices, parents, number); }
 };
-struct InlineObject {  // payload: the bytes. The receiver counts as a holder from now on.
+struct InlineObject {  // payload: the bytes; from the home, or from a node that it has asked to pass them on
   std::uint64_t request = 0;
   ObjectId id;
   Version version = 0;
   std::string meta;
   template <typename A> void fields(A& a) { a(request, id, version, meta); }
+};
+struct PassOn {  // "answer `receiver`'s want with the bytes, now or when you have them"; if you will not: Withdraw
+  ObjectId id;
+  Version version = 0;
+  NodeRef receiver;
+  std::uint64_t request = 0;  // the receiver's
+  template <typename A> void fields(A& a) { a(id, version, receiver, request); }
 };
 struct Found {  // answer to WantMode::kNotify: it is committed
   std::uint64_t request = 0;
@@ -381,7 +389,7 @@ using Message =
     std::variant<Ping, Ack, PingRequest, News, Sync, PutRequest, PutReply, Want, Assign, InlineObject, Found, Waiting,
                  WantFailed, Unwant, Announce, Withdraw, EvictRequest, EvictReply, DeleteRequest, DeleteReply, Drop,
                  Pin, RecoverQuery, RecoverReply, NotHome, Relay, Resync, ReduceRequest, AddSources, ReduceReply,
-                 ReduceQuery, ReduceAnswer, SlotOrder, SlotUpdate, SlotEnd>;
+                 ReduceQuery, ReduceAnswer, SlotOrder, SlotUpdate, SlotEnd, PassOn>;
 
 const char* message_name(const Message& message);
 

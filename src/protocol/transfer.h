@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "base/node_id.h"
+
 namespace hoplite {
 
 // One copy on one daemon, for as long as the daemon lives. Never used twice.
@@ -11,6 +13,17 @@ using ClientKey = std::uint64_t;   // one attached client process, never used tw
 using TransferId = std::uint64_t;  // one pull, chosen by the puller, never used twice in its life
 using ServeId = std::uint64_t;     // one accepted pull at the parent, never used twice in its life
 using ChannelId = std::uint64_t;   // one accepted bulk connection, never used twice
+
+// Names an assignment of a parent: one home numbers them in the order in which it makes them.
+struct Ticket {
+  NodeRef home;  // nil: it was nobody's assignment
+  std::uint64_t number = 0;
+  template <typename A> void fields(A& a) { a(home, number); }
+  // Of one home, and later: what it assigned first cannot depend on what it assigned then.
+  bool follows(const Ticket& earlier) const {
+    return !home.id.is_nil() && home == earlier.home && number > earlier.number;
+  }
+};
 
 // Why there is no control connection.
 enum class Loss : std::uint8_t {

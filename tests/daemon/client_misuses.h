@@ -63,11 +63,10 @@ inline Misuses misuses(Of<client::Put>, const Situation& s) {
           {"an id that is taken", client::Put{.id = s.complete, .meta = {}}, Fate::kRefused, Code::kExists, "x"}};
 }
 inline Misuses misuses(Of<client::Create>, const Situation& s) {
-  Misuses all = {{"metadata without end",
-                  client::Create{.id = {}, .size = 1, .meta = std::string(kTooMuchMetadata, 'm')},
-                  Fate::kRefused},
-                 {"an id that is taken", client::Create{.id = s.complete, .size = 1, .meta = {}}, Fate::kRefused,
-                  Code::kExists}};
+  Misuses all = {
+      {"metadata without end", client::Create{.id = {}, .size = 1, .meta = std::string(kTooMuchMetadata, 'm')},
+       Fate::kRefused},
+      {"an id that is taken", client::Create{.id = s.complete, .size = 1, .meta = {}}, Fate::kRefused, Code::kExists}};
   for (const std::uint64_t size : {kHuge, kHuge - 4096, std::uint64_t{1} << 63, 1025 * kMiB})
     all.push_back({"a size of " + std::to_string(size), client::Create{.id = {}, .size = size, .meta = {}},
                    Fate::kRefused, Code::kStoreFull});
@@ -94,8 +93,12 @@ inline Misuses misuses(Of<client::Get>, const Situation& s) {
   return {{"of the nil id", client::Get{}, Fate::kRefused},
           {"without any time", client::Get{.id = s.unknown, .timeout_ns = 0}, Fate::kRefused, Code::kTimedOut},
           {"for ever", client::Get{.id = s.unknown, .timeout_ns = kLongest_ns}, Fate::kWaits},
-          {"with a time before all times", client::Get{.id = s.unknown, .timeout_ns = kMostNegative_ns},
-           Fate::kWaits}};
+          {"with a time before all times", client::Get{.id = s.unknown, .timeout_ns = kMostNegative_ns}, Fate::kWaits}};
+}
+inline Misuses misuses(Of<client::Prioritize>, const Situation& s) {
+  return {{"of nothing", client::Prioritize{.id = {}}},
+          {"of what nobody here gets", client::Prioritize{.id = s.unknown, .priority = Priority::kHigh}},
+          {"of what is here already", client::Prioritize{.id = s.complete, .priority = Priority::kLow}}};
 }
 inline Misuses misuses(Of<client::Cancel>, const Situation& s) {
   return {{"of a request that never was", client::Cancel{.target = kHuge}},
@@ -186,6 +189,9 @@ inline client::Request proper(Of<client::Advance>, const Situation& s) {
 inline client::Request proper(Of<client::Seal>, const Situation& s) { return client::Seal{.copy = s.writing}; }
 inline client::Request proper(Of<client::Abort>, const Situation& s) { return client::Abort{.copy = s.writing}; }
 inline client::Request proper(Of<client::Get>, const Situation& s) { return client::Get{.id = s.complete}; }
+inline client::Request proper(Of<client::Prioritize>, const Situation& s) {
+  return client::Prioritize{.id = s.complete, .priority = Priority::kHigh};
+}
 inline client::Request proper(Of<client::Cancel>, const Situation& s) { return client::Cancel{.target = s.ended}; }
 inline client::Request proper(Of<client::Release>, const Situation& s) { return client::Release{.copies = {s.view}}; }
 inline client::Request proper(Of<client::Wait>, const Situation& s) { return client::Wait{.ids = {s.complete}}; }

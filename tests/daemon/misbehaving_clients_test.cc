@@ -181,12 +181,12 @@ TEST_F(MisbehavingClients, TruncatedAndTrailing) {
   for_each_request([&]<typename T>(Of<T> type) {
     constexpr bool kHasPayload = std::is_same_v<T, client::Put>;
     const std::string whole = RawClient::frame(1, proper(type, situation_));
-    for (std::size_t length = client::FrameHeader::kSize; length <= whole.size() + 1; ++length) {
+    for (std::size_t length = client::ClientFrameHeader::kSize; length <= whole.size() + 1; ++length) {
       if (length == whole.size() || (kHasPayload && length > whole.size())) continue;
       SCOPED_TRACE("type " + std::to_string(proper(type, situation_).index()) + " cut to " + std::to_string(length));
       std::string cut = whole;
       cut.resize(length, '\x7f');
-      const auto body = static_cast<std::uint32_t>(length - client::FrameHeader::kSize);
+      const auto body = static_cast<std::uint32_t>(length - client::ClientFrameHeader::kSize);
       std::memcpy(cut.data(), &body, sizeof body);
       RawClient client(daemon().socket());
       greet(client);

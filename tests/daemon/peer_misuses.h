@@ -107,14 +107,14 @@ inline Misuses misuses(Of<Want>, const Situation& s) {
     spoil(spoilt);
     return spoilt;
   };
-  return {{"of the nil id", want({}, [](Want&) {})},
-          {"of slices that are none", want(s.held, [](Want& w) { w.slices = {{kMany, kHuge, true}, {64, 0, false}}; })},
-          {"with more than there is",
-           want(s.held, [&](Want& w) { w.have_version = s.version, w.slices = {{0, kHuge, true}}; })},
-          {"of a version that is none", want(s.held, [](Want& w) { w.have_version = kWrong; })},
-          {"that avoids everybody", want(s.held, [](Want& w) { w.avoid = std::vector<NodeId>(10'000); })},
-          {"that welcomes any bytes",
-           want(s.held, [](Want& w) { w.mode = WantMode::kNotify, w.inline_bytes = kHuge; })}};
+  return {
+      {"of the nil id", want({}, [](Want&) {})},
+      {"of slices that are none", want(s.held, [](Want& w) { w.slices = {{kMany, kHuge, true}, {64, 0, false}}; })},
+      {"with more than there is",
+       want(s.held, [&](Want& w) { w.have_version = s.version, w.slices = {{0, kHuge, true}}; })},
+      {"of a version that is none", want(s.held, [](Want& w) { w.have_version = kWrong; })},
+      {"that avoids everybody", want(s.held, [](Want& w) { w.avoid = std::vector<NodeId>(10'000); })},
+      {"that welcomes any bytes", want(s.held, [](Want& w) { w.mode = WantMode::kNotify, w.inline_bytes = kHuge; })}};
 }
 inline Misuses misuses(Of<Assign>, const Situation& s) {
   Misuses all;
@@ -150,6 +150,15 @@ inline Misuses misuses(Of<InlineObject>, const Situation& s) {
           {"that is empty", InlineObject{s.fetch.request, s.fetch.id, kWrong, {}}},
           {"with metadata without end", InlineObject{s.fetch.request, s.fetch.id, kWrong, kLongText}, text},
           {"of what is being put", InlineObject{1, s.put.id, kWrong, {}}, text}};
+}
+inline Misuses misuses(Of<PassOn>, const Situation& s) {
+  return {{"of what is here to a stranger", PassOn{s.held, s.version, s.unknown, 1}},
+          {"to itself", PassOn{s.held, s.version, s.self, kHuge}},
+          {"to nobody", PassOn{s.held, s.version, {}, 1}},
+          {"of another version", PassOn{s.held, kWrong, s.unknown, 1}},
+          {"of what is being fetched", PassOn{s.fetch.id, kWrong, s.unknown, kHuge}},
+          {"of no version", PassOn{s.fetch.id, 0, s.unknown, 1}},
+          {"of the nil id", PassOn{{}, kWrong, s.unknown, 1}}};
 }
 inline Misuses misuses(Of<Found>, const Situation& s) {
   return {{"that was not asked for", Found{1, s.held, kWrong, kHuge, {}, s.self}},

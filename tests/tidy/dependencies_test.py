@@ -23,7 +23,8 @@ CORE_PARTS = {"core/objects", "core/directory", "core/broadcast", "core/membersh
 MAY_INCLUDE = {
     "base": set(),
     "protocol": {"base"},
-    **{part: LOW for part in CORE_PARTS},  # siblings in core do not know each other
+    **{part: LOW for part in CORE_PARTS},  # siblings in core do not know each other, but for
+    "core/directory": LOW | {"core/broadcast"},  # a home, which asks a plan
     "core/agent": LOW | CORE_PARTS,
     "auth": {"base"},
     "shm": {"base"},

@@ -286,15 +286,21 @@ void Agent::Impl::on(NodeRef from, const Assign& m) {
   if (std::ranges::all_of(m.parents, [](const NodeRef& parent) { return parent.id.is_nil(); })) r->avoid.clear();
   for (std::uint32_t i = 0; i < m.slices; ++i) {
     if (copy->slices[i].transfer != 0 || copy->slices[i].done || copy->slices[i].combined) continue;
+    copy->slices[i].ticket = {from, m.number};
     if (m.parents[i].id.is_nil()) want_later(*r, not_yet);
     else if (!start_pull(*r, *copy, i, m.parents[i])) want_later(*r, limits_.retry_backoff * 2);
   }
   fulfil_gets(*r);  // those who follow
+  reconsider_parked(m.id);
 }
 
 void Agent::Impl::on(NodeRef from, const InlineObject& m) {
   Record* r = find(m.id);
-  if (m.version == 0 || (r != nullptr && r->home != from)) return;
+  if (m.version == 0) return;
+  // A relay answers for the home, and only a question that is still open: of others the home knows what became of them.
+  const bool relayed = r != nullptr && r->home != from;
+  if (relayed && (r->fetch != Fetch::kAsking || r->want_request != m.request || r->home == self())) return;
+  if (relayed) from = r->home;
   Copy* copy = r == nullptr ? nullptr : current_copy(*r);
   // Bytes that are on their way by a pull are not worth replacing; a partial copy that lost its parent is, and one of which
   // only a part comes into being here.
@@ -334,7 +340,7 @@ void Agent::Impl::on(NodeRef from, const InlineObject& m) {
   r->fetch = Fetch::kIdle;
   table_.touch(*copy);
   // The answer to a question that we have asked again since: the home may have been told that we do not have it.
-  if (r->want_request != m.request && r->notify_request != m.request) announce(*r);
+  if (relayed || (r->want_request != m.request && r->notify_request != m.request)) announce(*r);
   set_want_request(*r, 0);
   fulfil_gets(*r);
   became_ready(*r);

@@ -1,140 +1,12 @@
 // This node as a home: messages to the directory, and the directory's words to others.
 #include <algorithm>
 
-#include "base/coverage.h"
 #include "core/agent/impl.h"
-#include "core/broadcast/double_tree.h"
-#include "core/broadcast/plan.h"
 
 namespace hoplite {
-namespace {
 
-// One plan for each slice.
-class SlicePlanner final : public ParentPlanner {
- public:
-  SlicePlanner(std::uint64_t size, std::uint32_t slices, BroadcastPlan::Options options) {
-    for (std::uint32_t i = 0; i < slices; ++i) {
-      const SliceRange range = slice_range(size, slices, i);
-      options.bytes = range.end - range.begin;
-      plans_.emplace_back(options);
-    }
-  }
-  void add_root(NodeId node) override {
-    for (BroadcastPlan& plan : plans_) plan.add_root(node);
-  }
-  std::vector<NodeId> choose(Time now, NodeId receiver, const Want& want) override {
-    std::vector<NodeId> parents(plans_.size());
-    const auto ask = [&](const SliceWant& slice) {
-      if (slice.slice >= plans_.size()) return;
-      const auto parent = plans_[slice.slice].choose(now, {receiver, slice.have_bytes, slice.has_children, want.avoid});
-      if (parent) parents[slice.slice] = *parent;
-    };
-    for (const SliceWant& slice : want.slices) ask(slice);
-    if (want.slices.empty())
-      for (std::uint32_t i = 0; i < plans_.size(); ++i) ask({i, 0, false});
-    return parents;
-  }
-  void remove(NodeId node) override {
-    for (BroadcastPlan& plan : plans_) plan.remove(node);
-  }
-  void measured(NodeId receiver, std::uint64_t bytes_per_second) override {
-    for (BroadcastPlan& plan : plans_) plan.measured(plan.parent_of(receiver), bytes_per_second);
-  }
-
- private:
-  std::vector<BroadcastPlan> plans_;
-};
-
-class TwoTreesPlanner final : public ParentPlanner {
- public:
-  explicit TwoTreesPlanner(Duration patience) : trees_(patience) {}
-  void add_root(NodeId node) override { trees_.add_root(node); }
-  std::vector<NodeId> choose(Time now, NodeId receiver, const Want& want) override {
-    std::vector<NodeId> parents(DoubleTree::kSlices);
-    const auto ask = [&](std::uint32_t slice, bool keeps_place) {
-      if (slice >= DoubleTree::kSlices) return;
-      parents[slice] = trees_.choose(now, {receiver, slice, keeps_place, want.avoid}).value_or(NodeId{});
-    };
-    for (const SliceWant& slice : want.slices) ask(slice.slice, slice.have_bytes > 0 || slice.has_children);
-    if (want.slices.empty())
-      for (std::uint32_t slice = 0; slice < DoubleTree::kSlices; ++slice) ask(slice, false);
-    return parents;
-  }
-  void remove(NodeId node) override { trees_.remove(node); }
-  void measured(NodeId, std::uint64_t) override {}  // its shape does not depend on rates
-
- private:
-  DoubleTree trees_;
-};
-
-// Nodes that each have a slice when it comes into being, and want the others: a ring, along which every slice goes from its
-// root to the node before it. So every link carries each slice but one, once.
-class RingPlanner final : public ParentPlanner {
- public:
-  void add_root(NodeId node) override { ring_.insert(node); }
-  std::vector<NodeId> choose(Time, NodeId receiver, const Want& want) override {
-    std::vector<NodeId> parents(slices_);
-    for (std::uint32_t slice = 0; slice < slices_; ++slice) {
-      const bool asked = want.slices.empty() || std::ranges::count(want.slices, slice, &SliceWant::slice) > 0;
-      if (asked) parents[slice] = parent(receiver, slice, want.avoid);
-    }
-    return parents;
-  }
-  void remove(NodeId node) override {
-    ring_.erase(node);
-    std::erase(chain_, node);
-  }
-  void measured(NodeId, std::uint64_t) override {}  // its shape does not depend on rates
-  explicit RingPlanner(std::uint32_t slices) : slices_(slices) {}
-
- private:
-  NodeId parent(NodeId receiver, std::uint32_t slice, const std::vector<NodeId>& avoid) {
-    const auto welcome = [&](NodeId node) { return node != receiver && std::ranges::count(avoid, node) == 0; };
-    if (ring_.empty()) return {};
-    auto next = ring_.find(receiver);
-    if (next == ring_.end()) {
-      // Others form a chain in the order of their coming, which the ring feeds.
-      const auto self = std::ranges::find(chain_, receiver);
-      const NodeId before = self == chain_.begin() || chain_.empty() ? NodeId{} : *std::prev(self);
-      if (self == chain_.end()) chain_.push_back(receiver);
-      if (!before.is_nil() && welcome(before)) return before;
-      next = std::next(ring_.begin(), static_cast<std::ptrdiff_t>(slice % ring_.size()));
-    }
-    for (std::size_t tried = 0; tried < ring_.size(); ++tried) {
-      next = next == ring_.begin() ? std::prev(ring_.end()) : std::prev(next);
-      if (welcome(*next)) return *next;
-    }
-    std::erase(chain_, receiver);  // it waits, and has nothing for those who come after it
-    return {};
-  }
-
-  const std::uint32_t slices_;
-  std::set<NodeId> ring_;
-  std::vector<NodeId> chain_;
-};
-
-}  // namespace
-
-// One, unless so many may come for the object that the hops of a chain would cost more than two trees do.
-std::uint32_t Agent::Impl::slices_for(std::uint64_t size) const {
-  if (limits_.slice_bytes > 0)
-    return static_cast<std::uint32_t>(
-        std::clamp<std::uint64_t>((size + limits_.slice_bytes - 1) / limits_.slice_bytes, 1, limits_.max_slices));
-  constexpr double kWorthIt = 0.25;  // for receivers that come one by one, a chain is better
-  const double transfer_s = static_cast<double>(size) / static_cast<double>(rate_estimate_);
-  const double chain_s = limits_.hop_latency.seconds() * static_cast<double>(alive_.size());
-  const bool crowd = alive_.size() >= limits_.crowd && chain_s > kWorthIt * transfer_s;
-  return crowd && size > limits_.inline_bytes && limits_.max_slices >= DoubleTree::kSlices ? DoubleTree::kSlices : 1;
-}
-
-std::unique_ptr<ParentPlanner> Agent::Impl::make_planner(std::uint64_t size, std::uint32_t slices, bool striped) {
-  if (striped) return std::make_unique<RingPlanner>(slices);
-  if (slices == DoubleTree::kSlices) return std::make_unique<TwoTreesPlanner>(limits_.retry_backoff / 2);
-  BroadcastPlan::Options options;
-  options.rate = rate_estimate_;
-  options.hop = limits_.hop_latency;
-  options.max_children = limits_.max_children;
-  return std::make_unique<SlicePlanner>(size, slices, options);
+Plan Agent::Impl::make_plan(const Demand& demand) const {
+  return hoplite::make_plan(demand, {alive_, link_costs(), limits_});
 }
 
 bool Agent::Impl::can_inline(const ObjectId& id, Version version) const {
@@ -209,7 +81,11 @@ void Agent::Impl::on(NodeRef from, const Want& m) {
   flush(out);
 }
 
-void Agent::Impl::on(NodeRef from, const Unwant& m) { directory_.on_unwant(from, m); }
+void Agent::Impl::on(NodeRef from, const Unwant& m) {
+  Directory::Output out;
+  directory_.on_unwant(now_, from, m, out);
+  flush(out);
+}
 
 void Agent::Impl::on(NodeRef from, const Announce& m) {
   Announce mine = m;

@@ -7,6 +7,7 @@
 //   puts.cc      clients that write
 //   gets.cc      clients that read; asking the home
 //   pulls.cc     pulling from parents, serving children
+//   relays.cc    passing small objects on
 //   room.cc      memory: copies, views, eviction, waiting for room
 //   slots.cc     places in reduces that this node fills; feeds.cc: what they pull and serve
 //   reduces.cc   this node as the coordinator of reduces
@@ -82,6 +83,7 @@ class Agent::Impl final : private Directory::Host {
   void on(NodeRef from, const Want& m);
   void on(NodeRef from, const Assign& m);
   void on(NodeRef from, const InlineObject& m);
+  void on(NodeRef from, const PassOn& m);
   void on(NodeRef from, const Found& m);
   void on(NodeRef from, const Waiting& m);
   void on(NodeRef from, const WantFailed& m);
@@ -135,8 +137,7 @@ class Agent::Impl final : private Directory::Host {
   bool is_home(NodeRef asker, const ObjectId& id);
   void flush(Directory::Output& out);
   bool can_inline(const ObjectId& id, Version version) const override;
-  std::uint32_t slices_for(std::uint64_t size) const override;
-  std::unique_ptr<ParentPlanner> make_planner(std::uint64_t size, std::uint32_t slices, bool striped) override;
+  Plan make_plan(const Demand& demand) const override;
   void store_home_copy(const PutRequest& put);
 
   // --- puts.cc
@@ -190,6 +191,11 @@ class Agent::Impl final : private Directory::Host {
   bool has_children(const Copy& copy) const;
   bool has_children(const Copy& copy, std::uint32_t slice) const;
   std::uint64_t front_bytes(const Copy& copy) const;
+
+  // --- relays.cc
+  void pass_on(const PassOn& asked);
+  void refuse_pass(const PassOn& asked);
+  std::vector<PassOn> take_parked_passes(const ObjectId& id);
 
   // --- slots.cc
   bool sane(const SlotOrder& order) const;
@@ -260,7 +266,8 @@ class Agent::Impl final : private Directory::Host {
   void for_each_reduction(const std::function<void(Reduction&, Reduction::Output&)>& tell);
   void give_up_moved_reductions();
   void forget_reductions();
-  LinkCost link_cost() const;
+  LinkCost typical_link() const;
+  LinkCosts link_costs() const override { return same_for_all(typical_link()); }
 
   // --- room.cc
   void detach(Record& record);
@@ -326,6 +333,7 @@ class Agent::Impl final : private Directory::Host {
   std::unordered_map<ServeId, ServeState> serves_;
   std::map<ObjectId, std::vector<ParkedPull>> parked_pulls_;
   std::optional<Timers::Handle> parked_timer_;
+  std::map<ObjectId, std::vector<PassOn>> parked_passes_;  // of objects that are still on their way here
   std::map<RequestKey, WaitState> waits_;
   std::map<std::uint64_t, DeleteState> deletes_;
   std::deque<RoomRequest> room_queue_;

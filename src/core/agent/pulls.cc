@@ -1,8 +1,11 @@
 // Pulling from parents and serving children.
 //
-// No cycles, whatever the homes say: a copy takes children only once it is attached or complete itself, a child is never
-// ahead of its parent, and one that has children of its own must be strictly behind (unless the parent is where the bytes
-// come into being).
+// No cycles, whatever the homes say. A child is never ahead of its parent, and one that has children of its own must be
+// strictly behind (unless the parent is where the bytes come into being); a copy with bytes takes children only once it is
+// attached or complete itself, so that it has told its own parent about them. A copy without bytes takes them at once, so
+// that a chain of seven need not attach one after the other; but only children that its own home has assigned later than
+// itself. Then in a circle of copies without bytes each one was assigned later than the one before it, which cannot be; and
+// a copy that is assigned anew has told its parent about the children that it had, as before.
 #include <algorithm>
 
 #include "base/check.h"
@@ -66,9 +69,17 @@ bool Agent::Impl::start_pull(Record& record, Copy& copy, std::uint32_t slice, No
   pulls_[fetch.transfer] = {copy.key, slice};
   ++copy.pulls;
   membership_.touch(now_, parent.id);
-  PullRequest pull{
-      fetch.transfer,    copy.id, copy.version, slice, copy.slice_count(), fetch.watermark, has_children(copy, slice),
-      Priority::kNormal, false,   copy.id};
+  PullRequest pull{fetch.transfer,
+                   copy.id,
+                   copy.version,
+                   slice,
+                   copy.slice_count(),
+                   fetch.watermark,
+                   has_children(copy, slice),
+                   Priority::kNormal,
+                   false,
+                   copy.id,
+                   fetch.ticket};
   emit(effect::StartPull{parent, *address, copy.key, pull, patience(fetch.silences)});
   return true;
 }
@@ -191,14 +202,17 @@ void Agent::Impl::consider_pull(const ParkedPull& asked) {
   const bool attached = writing ? r->put && r->put->claimed : copy->slices[pull.slice].attached;
   const bool done = !writing && copy->slices[pull.slice].done;
   if (done) return accept_pull(*copy, asked);
-  if (!attached) return park(asked);
   const std::uint64_t here = writing ? copy->written : progress_.valid(copy->key, pull.slice).front();
   // Where the bytes come into being there is no parent, so no cycle: it need not be ahead already.
   const bool source = writing || copy->slices[pull.slice].combined;
-  if (here < pull.offset || (pull.has_children && here == pull.offset && !source)) {
+  const bool empty = !source && here == range.begin;
+  const bool in_order = empty && !pull.has_children && pull.ticket.follows(copy->slices[pull.slice].ticket);
+  if (!attached && !in_order) return park(asked);
+  if (here < pull.offset || (pull.has_children && here == pull.offset && !source) || (empty && !in_order)) {
     COVERAGE_MARK(pull_refused_not_ahead);
     return refuse();
   }
+  if (!attached) COVERAGE_MARK(child_before_parent);
   accept_pull(*copy, asked);
 }
 
@@ -247,6 +261,7 @@ void Agent::Impl::accept_pull(Copy& copy, const ParkedPull& asked) {
 
 // The copy was attached, or became complete.
 void Agent::Impl::reconsider_parked(const ObjectId& id) {
+  for (const PassOn& asked : take_parked_passes(id)) pass_on(asked);
   const auto it = parked_pulls_.find(id);
   if (it == parked_pulls_.end()) return;
   const std::vector<ParkedPull> parked = std::move(it->second);
@@ -255,6 +270,7 @@ void Agent::Impl::reconsider_parked(const ObjectId& id) {
 }
 
 void Agent::Impl::refuse_parked(const ObjectId& id) {
+  for (const PassOn& asked : take_parked_passes(id)) refuse_pass(asked);
   const auto it = parked_pulls_.find(id);
   if (it == parked_pulls_.end()) return;
   for (const ParkedPull& asked : it->second)

@@ -126,7 +126,7 @@ void Agent::Impl::Coordinated::note_progress(const SlotUpdate& update) {
 }
 
 // A hop is half a round trip, as far as pings have shown; one that met a pause says nothing.
-LinkCost Agent::Impl::link_cost() const {
+LinkCost Agent::Impl::typical_link() const {
   const auto measured = Duration::us(static_cast<std::int64_t>(membership_.typical_rtt_us() / 2));
   const bool plausible = measured >= kLeastHop && measured <= kMostHop;
   return {(plausible ? measured : limits_.hop_latency).seconds(), static_cast<double>(rate_estimate_)};
@@ -153,7 +153,7 @@ void Agent::Impl::on(NodeRef from, const ReduceRequest& m) {
   flush(homes);
   if (code != Code::kOk) return answer(code, "");
   ended_.erase(target);
-  Reduction::Options options{self(), m.spec, link_cost(), limits_, random_.next()};
+  Reduction::Options options{self(), m.spec, link_costs(), limits_, random_.next()};
   Coordinated& state =
       reductions_.emplace(target, Coordinated{Reduction(std::move(options)), asked, 0, {}, {}, false, {}, {}})
           .first->second;
@@ -228,7 +228,7 @@ void Agent::Impl::carry_on(const ObjectId& target, Reduction::Output& out) {
   }
   if (reduction.over()) return finish(target);
   if (out.watch.empty()) return;
-  const std::uint64_t inline_bytes = star_bytes(reduction.spec().count, link_cost(), limits_.inline_bytes);
+  const std::uint64_t inline_bytes = star_bytes(reduction.spec().count, typical_link(), limits_.inline_bytes);
   for (const ObjectId& source : out.watch) {
     if (!reductions_.contains(target)) return;  // one that was there already has ended it
     watch(source, target, inline_bytes);

@@ -174,7 +174,7 @@ void Agent::Impl::on(NodeRef from, const Drop& m) {
   if (m.reason != DropReason::kDeleted && r->home != from) return;
   const std::string who = "object " + m.id.to_string();
   if (m.reason == DropReason::kReset) {
-    if (!same && r->fetch == Fetch::kAsking) return;  // the want that is under way tells the home as much
+    if (!same && r->fetch == Fetch::kAsking) return send_want(*r);  // that tells the home as much
     if (!same) return send(from, Withdraw{m.id, m.version});
     const bool stranded = copy->kept && copy->holds == 0;  // part of a result whose other parts are gone
     if (copy->combined && !stranded) return;               // the coordinator has heard the same, and decides

@@ -7,8 +7,7 @@ namespace hoplite {
 
 BroadcastPlan::BroadcastPlan(const Options& options)
     : bytes_(options.bytes),
-      rate_(std::max<std::uint64_t>(options.rate, 1)),
-      hop_(options.hop),
+      links_(options.links),
       max_load_(options.max_children),
       by_load_(options.max_children + 1) {}
 
@@ -16,21 +15,16 @@ BroadcastPlan::BroadcastPlan(const Options& options)
 // and for suspects: better than nobody.
 std::uint32_t BroadcastPlan::load_class(const Holder& holder) const {
   if (holder.suspect) return max_load_;
-  std::uint64_t load = holder.children;
-  if (holder.rate != 0 && holder.rate < rate_) load = (load + 1) * rate_ / holder.rate - 1;
-  return static_cast<std::uint32_t>(std::min<std::uint64_t>(load, max_load_));
-}
-
-Duration BroadcastPlan::transfer_time(std::uint64_t bytes, std::uint32_t load) const {
-  return Duration::from_seconds(static_cast<double>(bytes) * (load + 1) / static_cast<double>(rate_));
+  const double load = (holder.children + 1) * std::max(holder.slowness, 1.0) - 1;
+  return static_cast<std::uint32_t>(std::min<double>(load, max_load_));
 }
 
 void BroadcastPlan::list(NodeId node, Holder& holder) {
-  if (offered(holder)) by_load_[load_class(holder)].insert({holder.finish, node});
+  if (offered(holder)) by_load_[load_class(holder)].insert(offer(node, holder));
 }
 
 void BroadcastPlan::unlist(NodeId node, const Holder& holder) {
-  if (offered(holder)) by_load_[load_class(holder)].erase({holder.finish, node});
+  if (offered(holder)) by_load_[load_class(holder)].erase(offer(node, holder));
 }
 
 // `child` is no load on its parent any more.
@@ -52,6 +46,11 @@ void BroadcastPlan::unlink(NodeId node, Holder& child) {
 
 void BroadcastPlan::add_root(NodeId node) {
   Holder& holder = holders_[node];
+  if (const auto parent = holders_.find(holder.parent); parent != holders_.end()) {
+    unlist(parent->first, parent->second);
+    parent->second.sent = std::max(parent->second.sent, holder.attached);
+    list(parent->first, parent->second);
+  }
   unlist(node, holder);
   unlink(node, holder);
   holder.root = true;
@@ -90,6 +89,17 @@ void BroadcastPlan::complain(const std::vector<NodeId>& avoid) {
   }
 }
 
+// When `receiver` would have what it misses. A link that has just sent the object is taken to be busy with it for the time
+// that this takes at its rate, even if the bytes have arrived earlier: what lets a burst pass is slow afterwards.
+Time BroadcastPlan::forecast(Time now, const Offer& offer, std::uint32_t load, NodeId receiver, double missing) const {
+  const auto& [finish, sent, node] = offer;
+  const LinkCost link = links_(node, receiver);
+  const auto seconds = [&](double bytes) { return Duration::from_seconds(bytes / link.bytes_per_s); };
+  const bool has_sent = load == 0 && sent > Time{};
+  const Time begin = has_sent ? std::max(now, sent + seconds(static_cast<double>(bytes_))) : now;
+  return std::max(finish, begin + seconds(missing * (load + 1))) + Duration::from_seconds(link.hop_s);
+}
+
 std::optional<NodeId> BroadcastPlan::choose(Time now, const Receiver& receiver) {
   complain(receiver.avoid);
   Holder& self = holders_[receiver.node];
@@ -100,20 +110,26 @@ std::optional<NodeId> BroadcastPlan::choose(Time now, const Receiver& receiver) 
   const bool keeps_place =
       self.finish > Time{} && (receiver.have_bytes > 0 || receiver.has_children || !self.below.empty());
   const Time own_finish = keeps_place ? self.finish : Time::never();
-  const std::uint64_t missing = bytes_ - std::min(bytes_, receiver.have_bytes);
+  const auto missing = static_cast<double>(bytes_ - std::min(bytes_, receiver.have_bytes));
 
   std::optional<NodeId> best;
   Time best_finish = Time::never();
+  const auto consider_first = [&](std::set<Offer>::const_iterator it, std::set<Offer>::const_iterator end,
+                                  std::uint32_t load) {
+    const auto welcome = [&](const Offer& offer) {
+      const NodeId node = std::get<NodeId>(offer);
+      return node != receiver.node && std::ranges::find(receiver.avoid, node) == receiver.avoid.end();
+    };
+    it = std::find_if(it, end, welcome);
+    if (it == end || std::get<0>(*it) >= own_finish) return;
+    const Time finish = forecast(now, *it, load, receiver.node, missing);
+    if (finish < best_finish) best = std::get<NodeId>(*it), best_finish = finish;
+  };
   for (std::uint32_t load = 0; load < by_load_.size(); ++load) {
-    for (const auto& [finish, node] : by_load_[load]) {
-      const Holder& holder = holders_.at(node);
-      if (!holder.root && finish >= own_finish) break;
-      if (node == receiver.node || std::ranges::find(receiver.avoid, node) != receiver.avoid.end()) continue;
-      const Time through = holder.root ? now : finish;
-      const Time mine = std::max(through, now + transfer_time(missing, load)) + hop_;
-      if (mine < best_finish) best = node, best_finish = mine;
-      break;
-    }
+    const std::set<Offer>& offers = by_load_[load];
+    const auto growing = offers.lower_bound({Time{1}, Time{}, NodeId{}});
+    consider_first(offers.begin(), growing, load);
+    consider_first(growing, offers.end(), load);
   }
   if (!best) {
     list(receiver.node, self);
@@ -123,6 +139,7 @@ std::optional<NodeId> BroadcastPlan::choose(Time now, const Receiver& receiver) 
   self.root = false;
   self.parent = *best;
   self.counted = true;
+  self.attached = now;
   // Its descendants' forecasts are later than its own, and must stay so.
   if (!keeps_place) self.finish = best_finish;
   list(receiver.node, self);
@@ -134,14 +151,16 @@ std::optional<NodeId> BroadcastPlan::choose(Time now, const Receiver& receiver) 
   return best;
 }
 
-void BroadcastPlan::measured(NodeId parent, std::uint64_t bytes_per_second) {
-  const auto it = holders_.find(parent);
+void BroadcastPlan::measured(NodeId child, std::uint64_t bytes_per_second) {
+  const auto it = holders_.find(parent_of(child));
   if (it == holders_.end() || bytes_per_second == 0) return;
+  const auto& [node, parent] = *it;
   // What one child got says what the sender can do for all of them.
-  const std::uint64_t rate = bytes_per_second * std::max<std::uint32_t>(it->second.children, 1);
-  unlist(parent, it->second);
-  it->second.rate = it->second.rate == 0 ? rate : (it->second.rate + rate) / 2;
-  list(parent, it->second);
+  const double rate = static_cast<double>(bytes_per_second) * std::max<std::uint32_t>(parent.children, 1);
+  const double slowness = links_(node, child).bytes_per_s / rate;
+  unlist(node, it->second);
+  it->second.slowness = parent.slowness == 0 ? slowness : (parent.slowness + slowness) / 2;
+  list(node, it->second);
 }
 
 NodeId BroadcastPlan::parent_of(NodeId node) const {

@@ -88,8 +88,10 @@ void Directory::node_died(Time now, NodeRef node, Output& out) {
     std::erase_if(entry.waiters, [&](const auto& item) { return item.second.ref == node; });
     const Holder* holder = entry.holders.find(node.id);
     if (holder != nullptr && holder->ref == node) unhold(id, entry, node.id);
+    take_back(id, entry, node.id);
     note_interest(id, entry, node.id);
     resolve(now, id, entry, out);
+    serve_waiters(now, id, entry, out);
     erase_if_empty(id);
   }
 }
@@ -187,6 +189,7 @@ void Directory::hold(const ObjectId& id, Entry& entry, const Holder& holder) {
 void Directory::unhold(const ObjectId& id, Entry& entry, NodeId node) {
   if (!entry.holders.erase(node)) return;
   if (entry.plan) entry.plan->remove(node);
+  entry.relays.remove(node);
   note_interest(id, entry, node);
 }
 
@@ -211,6 +214,7 @@ void Directory::forget_version(Entry& entry) {
   entry.slices = 0;
   entry.lost_why.clear();
   entry.plan.reset();
+  entry.relays = {};
 }
 
 void Directory::describe(Entry& entry, std::uint64_t size, const std::string& meta) {
@@ -400,14 +404,21 @@ void Directory::tell_to_wait(const ObjectId& id, const Entry& entry, const Waite
   out.sends.push_back({waiter.ref, Waiting{waiter.want.request, id, entry.lost ? 0 : entry.version, entry.reserved}});
 }
 
-void Directory::on_unwant(NodeRef from, const Unwant& unwant) {
+void Directory::on_unwant(Time now, NodeRef from, const Unwant& unwant, Output& out) {
   Want want;
   want.mode = unwant.mode;
   parked_.erase({from.id, unwant.id, kind_of(want)});
   const auto it = entries_.find(unwant.id);
   if (it == entries_.end()) return;
-  it->second.waiters.erase({from.id, unwant.mode});
-  note_interest(unwant.id, it->second, from.id);
+  Entry& entry = it->second;
+  entry.waiters.erase({from.id, unwant.mode});
+  note_interest(unwant.id, entry, from.id);
+  // What is passed on to it will not be taken.
+  const Holder* holder = entry.holders.find(from.id);
+  if (unwant.mode == WantMode::kFetch && holder != nullptr && !holder->relay.is_nil()) {
+    unhold(unwant.id, entry, from.id);
+    resolve(now, unwant.id, entry, out);
+  }
   erase_if_empty(unwant.id);
 }
 
@@ -434,17 +445,54 @@ bool Directory::serve_one(Time now, const ObjectId& id, Entry& entry, const Wait
   const Holder* holder = entry.holders.find(waiter.ref.id);
   if (holder != nullptr && holder->state != CopyState::kGrowing && holder->roots == 0) return true;
   if (!entry.committed || !host_.can_inline(id, entry.version)) return assign(now, id, entry, waiter, out);
-  hold(id, entry, {.ref = waiter.ref, .state = CopyState::kComplete, .request = want.request});
-  if (entry.plan) entry.plan->add_root(waiter.ref.id);
-  out.sends.push_back({waiter.ref, InlineObject{want.request, id, entry.version, entry.meta}, true});
+  send_bytes(now, id, entry, waiter, out);
   return true;
 }
 
+// From here, or by way of a node that has been sent them before: then the receiver is believed to have them when it says so.
+void Directory::send_bytes(Time now, const ObjectId& id, Entry& entry, const Waiter& waiter, Output& out) {
+  const std::uint64_t request = waiter.want.request;
+  const Holder* before = entry.holders.find(waiter.ref.id);
+  const bool failed_before = before != nullptr && !before->relay.is_nil();  // it asks again
+  const NodeId sender = failed_before || waiter.ref == self_
+                            ? self_.id
+                            : entry.relays.choose(now, {self_.id, waiter.ref.id, entry.size}, host_.link_costs(), limits_);
+  const Holder* relay = sender == self_.id ? nullptr : entry.holders.find(sender);
+  if (relay != nullptr) {
+    COVERAGE_MARK(small_object_passed_on);
+    const NodeRef to = relay->ref;
+    hold(id, entry, {.ref = waiter.ref, .request = request, .relay = sender});
+    out.sends.push_back({to, PassOn{id, entry.version, waiter.ref, request}});
+    return;
+  }
+  hold(id, entry, {.ref = waiter.ref, .state = CopyState::kComplete, .request = request});
+  if (entry.plan) entry.plan->add_root(waiter.ref.id);
+  out.sends.push_back({waiter.ref, InlineObject{request, id, entry.version, entry.meta}, true});
+}
+
+// `relay` will not pass the bytes on, or may not have: those that it was to serve wait for them again.
+void Directory::take_back(const ObjectId& id, Entry& entry, NodeId relay) {
+  std::vector<Holder> unserved;
+  for (const auto& [node, holder] : entry.holders)
+    if (holder.relay == relay) unserved.push_back(holder);
+  for (const Holder& holder : unserved) {
+    COVERAGE_MARK(relay_failed);
+    unhold(id, entry, holder.ref.id);
+    Want want;
+    want.request = holder.request;
+    want.id = id;
+    entry.waiters[{holder.ref.id, WantMode::kFetch}] = {holder.ref, want};
+    note_interest(id, entry, holder.ref.id);
+  }
+}
+
 bool Directory::assign(Time now, const ObjectId& id, Entry& entry, const Waiter& waiter, Output& out) {
-  // What is still being written grows from its front, in one slice.
-  if (entry.slices == 0) entry.slices = entry.committed ? host_.slices_for(entry.size) : 1;
   if (!entry.plan) {
-    entry.plan = host_.make_planner(entry.size, entry.slices, is_striped(entry));
+    // What is still being written grows from its front, in one slice.
+    const std::uint32_t cut = entry.committed ? entry.slices : std::max(entry.slices, 1U);
+    Plan plan = host_.make_plan({entry.size, cut, is_striped(entry)});
+    entry.slices = plan.slices;
+    entry.plan = std::move(plan.planner);
     for (const auto& [node, holder] : entry.holders)
       if (holder.state != CopyState::kGrowing) entry.plan->add_root(node);
   }
@@ -463,7 +511,7 @@ bool Directory::assign(Time now, const ObjectId& id, Entry& entry, const Waiter&
   // Who gets other slices already keeps its place in the plan, and asks again for the rest.
   const bool part = !request.slices.empty() && request.slices.size() < entry.slices;
   if (!(part && entry.holders.contains(waiter.ref.id)) && std::ranges::all_of(parents, &NodeId::is_nil)) return false;
-  Assign answer{waiter.want.request, id, entry.version, entry.size, entry.meta, entry.committed, entry.slices, {}};
+  Assign answer{waiter.want.request, id, entry.version, entry.size, entry.meta, entry.committed, entry.slices, {}, ++assignments_};
   for (NodeId parent : parents) answer.parents.push_back(parent.is_nil() ? NodeRef{} : entry.holders.find(parent)->ref);
   const Holder* holder = entry.holders.find(waiter.ref.id);
   if (holder == nullptr || holder->roots == 0) hold(id, entry, {.ref = waiter.ref, .request = waiter.want.request});

@@ -23,6 +23,8 @@
 #include <vector>
 
 #include "base/limits.h"
+#include "core/broadcast/planner.h"
+#include "core/broadcast/relay_plan.h"
 #include "core/directory/holders.h"
 #include "core/directory/recovery.h"
 #include "core/directory/summary.h"
@@ -30,18 +32,6 @@
 #include "protocol/messages.h"
 
 namespace hoplite {
-
-// Chooses parents for one object. Implemented outside, so that the directory knows nothing of plans.
-class ParentPlanner {
- public:
-  virtual ~ParentPlanner() = default;
-  virtual void add_root(NodeId node) = 0;
-  // One parent for each slice that `want` asks for (all, if it names none), nil where there is none.
-  virtual std::vector<NodeId> choose(Time now, NodeId receiver, const Want& want) = 0;
-  virtual void remove(NodeId node) = 0;
-  // `receiver` got the object at this pace.
-  virtual void measured(NodeId receiver, std::uint64_t bytes_per_second) = 0;
-};
 
 class Directory {
  public:
@@ -51,10 +41,8 @@ class Directory {
     virtual ~Host() = default;
     // This node has all bytes, and they are few enough to travel with an answer.
     virtual bool can_inline(const ObjectId& id, Version version) const = 0;
-    // How many slices an object of this size is cut into when it is sent to others.
-    virtual std::uint32_t slices_for(std::uint64_t size) const = 0;
-    // `striped`: the slices come into being on different nodes, which are the roots of the plan.
-    virtual std::unique_ptr<ParentPlanner> make_planner(std::uint64_t size, std::uint32_t slices, bool striped) = 0;
+    virtual Plan make_plan(const Demand& demand) const = 0;
+    virtual LinkCosts link_costs() const = 0;
   };
 
   struct Outgoing {
@@ -86,7 +74,7 @@ class Directory {
   // to store the bytes.
   bool on_put(Time now, NodeRef from, const PutRequest& request, Output& out);
   void on_want(Time now, NodeRef from, const Want& want, Output& out);
-  void on_unwant(NodeRef from, const Unwant& unwant);
+  void on_unwant(Time now, NodeRef from, const Unwant& unwant, Output& out);
   void on_announce(Time now, NodeRef from, const Announce& announce, Output& out);
   void on_withdraw(Time now, NodeRef from, const Withdraw& withdraw, Output& out);
   void on_evict(Time now, NodeRef from, const EvictRequest& request, Output& out);
@@ -143,6 +131,7 @@ class Directory {
     Holders holders;
     std::map<std::pair<NodeId, WantMode>, Waiter> waiters;
     std::unique_ptr<ParentPlanner> plan;  // once somebody pulls
+    RelayPlan relays;                     // for answers with bytes
   };
   using Entries = std::map<ObjectId, Entry>;
 
@@ -165,6 +154,8 @@ class Directory {
   static void describe(Entry& entry, std::uint64_t size, const std::string& meta);
   void serve_waiters(Time now, const ObjectId& id, Entry& entry, Output& out);
   bool serve_one(Time now, const ObjectId& id, Entry& entry, const Waiter& waiter, Output& out);
+  void send_bytes(Time now, const ObjectId& id, Entry& entry, const Waiter& waiter, Output& out);
+  void take_back(const ObjectId& id, Entry& entry, NodeId relay);
   bool assign(Time now, const ObjectId& id, Entry& entry, const Waiter& waiter, Output& out);
   void answer_notify(const ObjectId& id, Entry& entry, const Waiter& waiter, Output& out);
   void bury(const ObjectId& id, Version version, Time until, Output& out);
@@ -197,6 +188,7 @@ class Directory {
     std::uint64_t request = 0;
   };
   std::deque<Untold> untold_;
+  std::uint64_t assignments_ = 0;  // so far
   std::deque<std::pair<Time, ObjectId>> lost_;  // lost entries expire like tombstones
   // Deletes that wait for the holders' word.
   struct Deleting {

@@ -34,10 +34,8 @@ class DirectoryTest : public testing::Test, private Directory::Host {
   DirectoryTest() { directory_.set_view(now_, {kHome, kA, kB}, out_); }
 
   bool can_inline(const ObjectId&, Version) const override { return inline_; }
-  std::uint32_t slices_for(std::uint64_t) const override { return 1; }
-  std::unique_ptr<ParentPlanner> make_planner(std::uint64_t, std::uint32_t, bool) override {
-    return std::make_unique<FirstRoot>();
-  }
+  Plan make_plan(const Demand&) const override { return {1, std::make_unique<FirstRoot>()}; }
+  LinkCosts link_costs() const override { return same_for_all({.hop_s = 100e-6, .bytes_per_s = rate_}); }
 
   template <typename T>
   std::optional<T> sent_to(NodeRef to) {
@@ -91,6 +89,7 @@ class DirectoryTest : public testing::Test, private Directory::Host {
   VersionMemory tombstones_{100};
   VersionMemory known_{100};
   bool inline_ = false;
+  double rate_ = 1e9;
   Time now_{1};
   std::uint64_t request_ = 0;
   Directory::Output out_;
@@ -409,6 +408,78 @@ TEST_F(DirectoryTest, WhatOnlyAFullAnnouncementTellsIsCountedAsARepair) {
   nothing.open_requests = request_ + 1;
   directory_.on_announce(now_, kA, nothing, out_);
   EXPECT_EQ(directory_.repairs(), 2u) << "nor that it is gone";
+}
+
+// --- small objects that others pass on -----------------------------------------------------------------------------------
+
+class PassedOnTest : public DirectoryTest {
+ protected:
+  // A link takes longer for the object than a relay needs to hear of it: kA is sent the bytes, and kB and kC wait.
+  PassedOnTest() {
+    directory_.set_view(now_, {kHome, kA, kB, kC}, out_);
+    inline_ = true;
+    rate_ = 1e6;
+    put(kHome, 5);
+    want(kA);
+    want(kB);
+    want(kC);
+  }
+};
+
+TEST_F(PassedOnTest, TheThirdReaderIsServedByTheFirst) {
+  EXPECT_FALSE(sent_to<InlineObject>(kC));
+  const auto pass = sent_to<PassOn>(kA);
+  ASSERT_TRUE(pass);
+  EXPECT_EQ(pass->receiver, kC);
+  EXPECT_EQ(pass->request, request_);
+}
+
+TEST_F(PassedOnTest, WhenTheRelayDiesTheHomeServesWhoWaitedForIt) {
+  out_ = {};
+  directory_.set_view(now_ + Duration::s(1), {kHome, kB, kC}, out_);
+  const auto bytes = sent_to<InlineObject>(kC);
+  ASSERT_TRUE(bytes);
+  EXPECT_EQ(bytes->request, request_);
+  EXPECT_FALSE(sent_to<InlineObject>(kB));
+}
+
+TEST_F(PassedOnTest, WhenTheRelayHasNothingTheHomeServesWhoWaitedForIt) {
+  out_ = {};
+  directory_.on_withdraw(now_ + Duration::s(1), kA, {kId, 5}, out_);
+  EXPECT_TRUE(sent_to<InlineObject>(kC));
+}
+
+TEST_F(PassedOnTest, WhoAsksAgainIsServedByTheHomeItself) {
+  want(kC);
+  const auto bytes = sent_to<InlineObject>(kC);
+  ASSERT_TRUE(bytes);
+  EXPECT_EQ(bytes->request, request_);
+}
+
+TEST_F(PassedOnTest, WhoHasSaidThatItHasTheBytesNeedsNothingWhenTheRelayDies) {
+  Announce complete;
+  complete.facts = {{kId, 5, 1000, "", CopyState::kComplete, true, false, 1, 0}};
+  directory_.on_announce(now_, kC, complete, out_);
+  out_ = {};
+  directory_.set_view(now_ + Duration::s(1), {kHome, kB, kC}, out_);
+  EXPECT_FALSE(sent_to<InlineObject>(kC));
+}
+
+TEST_F(PassedOnTest, WhoDoesNotWantItAnyMoreIsNoHolder) {
+  out_ = {};
+  directory_.on_unwant(now_, kC, {kId, WantMode::kFetch}, out_);
+  directory_.on_withdraw(now_ + Duration::s(1), kA, {kId, 5}, out_);
+  EXPECT_FALSE(sent_to<InlineObject>(kC));
+}
+
+TEST_F(PassedOnTest, ADeleteWaitsForWhoIsStillBeingServed) {
+  out_ = {};
+  directory_.on_delete(now_, kB, {++request_, kId}, out_);
+  EXPECT_TRUE(sent_to<Drop>(kC));
+  for (const NodeRef& node : {kHome, kA, kB}) directory_.on_withdraw(now_, node, {kId, 5}, out_);
+  EXPECT_FALSE(sent_to<DeleteReply>(kB));
+  directory_.on_withdraw(now_, kC, {kId, 5}, out_);
+  EXPECT_TRUE(sent_to<DeleteReply>(kB));
 }
 
 }  // namespace

@@ -28,7 +28,8 @@ void Directory::on_announce(Time now, NodeRef from, const Announce& announce, Ou
   for (const Fact& fact : announce.facts) {
     if (unconfirmed != unconfirmed_.end()) {
       unconfirmed->second.erase(fact.id);
-      if (!knows(from, fact)) ++repairs_;
+      // One that grows and has no parent may be between two answers: its want tells the same.
+      if (fact.state != CopyState::kGrowing && !knows(from, fact)) ++repairs_;
     }
     take_fact(now, from, fact, out);
   }
@@ -159,6 +160,7 @@ void Directory::on_withdraw(Time now, NodeRef from, const Withdraw& withdraw, Ou
   const auto it = entries_.find(withdraw.id);
   if (it == entries_.end() || it->second.version != withdraw.version) return;
   unhold(withdraw.id, it->second, from.id);
+  take_back(withdraw.id, it->second, from.id);
   resolve(now, withdraw.id, it->second, out);
   serve_waiters(now, withdraw.id, it->second, out);
   erase_if_empty(withdraw.id);

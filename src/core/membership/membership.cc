@@ -92,13 +92,16 @@ std::uint64_t Membership::rtt_us(NodeId node) const {
   return it == rtt_us_.end() ? 0 : it->second;
 }
 
-std::uint64_t Membership::typical_rtt_us() const {
-  if (rtt_us_.empty()) return 0;
+void Membership::note_rtt(NodeId node, Duration rtt) {
+  rtt_us_[node] = static_cast<std::uint64_t>(rtt.ns / 1000);
+  // Every plan asks for the median, so it is kept; with each of thousands of members it changes little.
+  if (++rtts_since_median_ * 8 < rtt_us_.size()) return;
+  rtts_since_median_ = 0;
   std::vector<std::uint64_t> all;
-  for (const auto& [node, rtt] : rtt_us_) all.push_back(rtt);
+  for (const auto& [member, us] : rtt_us_) all.push_back(us);
   const auto middle = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2);
   std::ranges::nth_element(all, middle);
-  return *middle;
+  typical_rtt_us_ = *middle;
 }
 
 NodeRef Membership::random_member(NodeId not_this) {
@@ -225,7 +228,7 @@ void Membership::on_ack(Time now, NodeRef from, const Ack& ack, Output& out) {
   const auto it = std::ranges::find(probes_, ack.seq, [](const auto& probe) { return probe.second.seq; });
   if (it == probes_.end()) return;
   const auto [id, probe] = *it;
-  if (from.id == id) rtt_us_[id] = static_cast<std::uint64_t>((now - probe.sent).ns / 1000);
+  if (from.id == id) note_rtt(id, now - probe.sent);
   find(id)->heard = now;
   probes_.erase(it);
 }

@@ -83,7 +83,8 @@ class Membership {
   std::size_t alive_count() const { return alive_.size() + 1; }
   std::vector<MemberNews> all() const;  // this node included
   std::uint64_t rtt_us(NodeId node) const;
-  std::uint64_t typical_rtt_us() const;  // the median of those that were measured; 0 = none was
+  // The median of those that were measured lately; 0 = none was.
+  std::uint64_t typical_rtt_us() const { return typical_rtt_us_; }
   // A live member other than ourselves and `not_this`, at random; nil if there is none.
   NodeRef random_member(NodeId not_this);
 
@@ -122,6 +123,7 @@ class Membership {
   const Member* find(NodeId node) const;
   Member* find(NodeId node);
   void remember_alive(NodeId node, bool alive);
+  void note_rtt(NodeId node, Duration rtt);
 
   NodeRef self_;
   Address address_;
@@ -135,6 +137,8 @@ class Membership {
   std::map<NodeId, Time> watched_;           // touched lately, and until when: the ones a tick looks at
   std::map<NodeId, Probe> probes_;
   std::map<NodeId, std::uint64_t> rtt_us_;  // of those that have answered a probe
+  std::uint64_t typical_rtt_us_ = 0;
+  std::size_t rtts_since_median_ = 0;
   std::uint64_t next_seq_ = 1;
   std::size_t next_door_ = 0;
   bool leaving_ = false;  // then a verdict on us is what we asked for

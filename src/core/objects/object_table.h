@@ -30,6 +30,7 @@ struct SliceFetch {
   std::uint32_t children = 0;  // accepted pulls of peers
   std::uint32_t silences = 0;  // pulls that were given up for silence since the last byte
   bool combined = false;       // not pulled: a slot of a reduce fills it
+  Ticket ticket = {};          // the assignment that it is pulled by
 };
 
 struct Copy {

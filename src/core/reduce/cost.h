@@ -20,13 +20,9 @@
 #include <cstdint>
 #include <vector>
 
-namespace hoplite {
+#include "base/link_cost.h"
 
-struct LinkCost {
-  double hop_s = 0;
-  double bytes_per_s = 1;
-  double grain_bytes = 4096;  // about what a relay reads at a time while it waits for more: a few packets
-};
+namespace hoplite {
 
 // Hops from the deepest leaf to the root of a d-ary tree with n nodes, filled as evenly as possible. depth(1, d) = 0.
 std::uint32_t tree_depth(std::uint32_t nodes, std::uint32_t width);

@@ -21,7 +21,7 @@ std::string plural(std::size_t count, const std::string& noun) {
 Reduction::Reduction(Options options)
     : self_(options.self),
       spec_(std::move(options.spec)),
-      link_(options.link),
+      links_(std::move(options.links)),
       limits_(options.limits),
       whole_(limits_.always_whole || traits_of(spec_.op).whole_contributions),
       random_(options.seed),
@@ -66,7 +66,7 @@ void Reduction::on_arrival(Time now, const Arrival& arrival, Output& out) {
   // All that were awaited are there, or there is a tree that can grow: nothing to wait for.
   if (used_ + arrived_.size() >= spec_.count || slices_ != 0) return plan_arrivals(out);
   // The answers of all homes should be in, also when they are far.
-  const Duration round_trips = Duration::from_seconds(link_.hop_s * 8);
+  const Duration round_trips = Duration::from_seconds(links_(arrival.node.id, self_.id).hop_s * 8);
   if (gather_until_ == Time::never()) gather_until_ = now + std::max(limits_.gather_for, round_trips);
 }
 
@@ -180,9 +180,13 @@ void Reduction::plan_arrivals(Output& out) {
   // Those that came together may stand in any order. They follow the ring of node ids, ours last: then a chain finds the
   // connections that others have made, and all slices of an allreduce use the same ones, in both phases (RingPlanner).
   const auto up_to_ours = std::distance(batch.begin(), batch.upper_bound(self_));
-  if (slices_ == 0) choose_shape(batch.size());
+  std::vector<NodeId> ring;
   std::vector<std::uint32_t> groups;
-  for (auto& [node, ids] : batch) groups.push_back(new_group(node, std::move(ids)));
+  for (auto& [node, ids] : batch) {
+    ring.push_back(node.id);
+    groups.push_back(new_group(node, std::move(ids)));
+  }
+  if (slices_ == 0) choose_shape(ring);
   std::rotate(groups.begin(), groups.begin() + up_to_ours, groups.end());
   for (std::uint32_t slice = 0; slice < slices_; ++slice) {
     std::vector<std::uint32_t> rotated = groups;
@@ -194,18 +198,19 @@ void Reduction::plan_arrivals(Output& out) {
 }
 
 // Fixed by the first arrivals: how many nodes are to be expected, and whether all of them are there.
-void Reduction::choose_shape(std::size_t groups) {
-  const auto nodes = static_cast<std::uint32_t>(groups + (spec_.count - used_));
+void Reduction::choose_shape(std::span<const NodeId> ring) {
+  const auto nodes = static_cast<std::uint32_t>(ring.size() + (spec_.count - used_));
+  const LinkCost link = worst_along(ring, links_);
   const SliceRange range = slice_range(source_size_, spec_.parts, spec_.part);
   const auto bytes = static_cast<double>(range.end - range.begin);
-  const std::uint32_t width = limits_.reduce_width != 0 ? limits_.reduce_width : best_width(nodes, bytes, link_);
+  const std::uint32_t width = limits_.reduce_width != 0 ? limits_.reduce_width : best_width(nodes, bytes, link);
   if (!whole_) shape_ = tree_children(nodes, width);
   slices_ = 1;
   const std::uint32_t most = std::min(nodes, limits_.max_slices);
   const bool can_slice =
       complete() && !whole_ && spec_.parts == 1 && most > 1 && source_size_ >= std::uint64_t{64} * most;
   const bool worth_it =
-      allreduce_slices_seconds(nodes, most, bytes, link_) < allreduce_whole_seconds(nodes, bytes, link_);
+      allreduce_slices_seconds(nodes, most, bytes, link) < allreduce_whole_seconds(nodes, bytes, link);
   if (can_slice && (spec_.spread == Spread::kSlices || (spec_.spread == Spread::kByCost && worth_it))) {
     slices_ = most;
     shape_ = tree_children(nodes, 1);

@@ -32,7 +32,7 @@ class Reduction {
   struct Options {
     NodeRef self;
     ReduceSpec spec;
-    LinkCost link;
+    LinkCosts links;
     Limits limits;
     std::uint64_t seed = 0;
   };
@@ -117,7 +117,7 @@ class Reduction {
 
   // --- growing
   void plan_arrivals(Output& out);
-  void choose_shape(std::size_t groups);
+  void choose_shape(std::span<const NodeId> ring);
   std::uint32_t new_group(NodeRef node, std::vector<ObjectId> own);
   void add_to_tree(std::uint32_t slice, std::uint32_t group);
   void join_tops();
@@ -144,7 +144,7 @@ class Reduction {
 
   const NodeRef self_;
   ReduceSpec spec_;
-  const LinkCost link_;
+  const LinkCosts links_;
   const Limits limits_;
   const bool whole_;  // the operator needs whole contributions: nothing is combined on the way
   Random random_;

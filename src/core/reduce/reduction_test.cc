@@ -22,7 +22,7 @@ class Cluster {
     options.spec.count = count;
     options.spec.op = op;
     options.spec.spread = spread;
-    options.link = {200e-6, 62.5e6};
+    options.links = same_for_all({200e-6, 62.5e6});
     options.seed = 5;
     reduction_.emplace(std::move(options));
     run([&](auto& out) { reduction_->start(out); });
