@@ -125,6 +125,7 @@ RunPlan draw_plan(std::uint64_t seed, std::optional<std::uint32_t> nodes) {
   if (plan.hazard != Hazard::kNone) plan.faults = static_cast<std::uint32_t>(log_uniform(random, 1, 12));
   plan.warm_up = random.chance(0.6);
   plan.reduces = random.chance(0.5);
+  plan.limits.tree_work = random.chance(0.5) ? Duration{} : scaled(plan.beat, random, 0.001, 0.1);
   plan.limits.always_whole = random.chance(0.15);
   plan.limits.reduce_width = random.chance(0.5) ? 0 : static_cast<std::uint32_t>(random.between(1, 4));
   if (plan.reduces && !plan.tight) plan.capacity *= 4;  // for what is combined on the way

@@ -78,7 +78,8 @@ class ReduceRun final : public WorldObserver {
     world.seed = 1;
     world.carry_bytes = false;
     world.limits.default_rate = options_.rate;  // as measured by earlier transfers
-    world.limits.hop_latency = options_.sent_along ? Duration::s(3600) : options_.latency;
+    world.limits.hop_latency = options_.latency;
+    world.limits.tree_work = options_.sent_along ? Duration::s(3600) : Duration{};  // nobody has to be woken here
     world.limits.reduce_width = options_.width;
     if (options_.width != 0) world.limits.inline_bytes = 0;
     // Nobody dies here: no need to look after each other so often in a long run.

@@ -55,7 +55,7 @@ struct Limits {
   std::uint32_t max_relays = 64;             // of one small object, at a time: so many links are as good as more
   std::uint32_t max_passes = 64;             // a relay remembers for an object that is still on its way to it
   std::uint64_t default_rate = 125'000'000;  // bytes/s assumed of a link until measured: 1 Gbit/s
-  Duration hop_latency = Duration::us(200);  // assumed per relay; reduces: until pings have measured it
+  Duration hop_latency = Duration::us(100);  // assumed of a message one way, until pings have measured it
 
   // --- reduce
   std::uint32_t max_sources = 10'000;     // of one reduce: 160 KiB of ids
@@ -64,6 +64,7 @@ struct Limits {
   std::uint32_t max_reports = 1'000;      // of reduces that have ended, kept for those who ask
   bool always_whole = false;              // for tests: treat every operator as one that needs whole contributions
   std::uint32_t reduce_width = 0;         // of reduce trees; 0 = as the cost model says
+  Duration tree_work = Duration::ms(1);   // a tree costs before bytes flow: orders, streams, threads to wake; 8 hosts, 2 cores
 
   // --- the wire
   std::uint32_t max_message_bytes = 4 * kMiB;        // one control message with its payload

@@ -1,11 +1,13 @@
 // Pulling from parents and serving children.
 //
 // No cycles, whatever the homes say. A child is never ahead of its parent, and one that has children of its own must be
-// strictly behind (unless the parent is where the bytes come into being); a copy with bytes takes children only once it is
-// attached or complete itself, so that it has told its own parent about them. A copy without bytes takes them at once, so
-// that a chain of seven need not attach one after the other; but only children that its own home has assigned later than
-// itself. Then in a circle of copies without bytes each one was assigned later than the one before it, which cannot be; and
-// a copy that is assigned anew has told its parent about the children that it had, as before.
+// strictly behind (unless the parent is where the bytes come into being); a copy takes children only once it is attached or
+// complete itself, so that it has told its own parent about them.
+//
+// A copy of one slice that has no bytes takes children at once, so that a chain of seven need not attach one after the other;
+// but only those that its own home has assigned later than itself. In a circle of copies without bytes each one would have
+// been assigned later than the one before it, which cannot be; and a copy that is assigned anew has told its parent about
+// the children that it had, as before. (Slices of an allreduce go round a ring, whose nodes ask in any order.)
 #include <algorithm>
 
 #include "base/check.h"
@@ -205,7 +207,7 @@ void Agent::Impl::consider_pull(const ParkedPull& asked) {
   const std::uint64_t here = writing ? copy->written : progress_.valid(copy->key, pull.slice).front();
   // Where the bytes come into being there is no parent, so no cycle: it need not be ahead already.
   const bool source = writing || copy->slices[pull.slice].combined;
-  const bool empty = !source && here == range.begin;
+  const bool empty = pull.slices == 1 && !source && here == range.begin;
   const bool in_order = empty && !pull.has_children && pull.ticket.follows(copy->slices[pull.slice].ticket);
   if (!attached && !in_order) return park(asked);
   if (here < pull.offset || (pull.has_children && here == pull.offset && !source) || (empty && !in_order)) {

@@ -228,7 +228,8 @@ void Agent::Impl::carry_on(const ObjectId& target, Reduction::Output& out) {
   }
   if (reduction.over()) return finish(target);
   if (out.watch.empty()) return;
-  const std::uint64_t inline_bytes = star_bytes(reduction.spec().count, typical_link(), limits_.inline_bytes);
+  const std::uint64_t inline_bytes =
+      star_bytes(reduction.spec().count, typical_link(), limits_.tree_work.seconds(), limits_.inline_bytes);
   for (const ObjectId& source : out.watch) {
     if (!reductions_.contains(target)) return;  // one that was there already has ended it
     watch(source, target, inline_bytes);

@@ -82,10 +82,10 @@ std::uint32_t best_width(std::uint32_t nodes, double bytes, const LinkCost& link
   return best;
 }
 
-std::uint64_t star_bytes(std::uint32_t nodes, const LinkCost& link, std::uint64_t at_most) {
+std::uint64_t star_bytes(std::uint32_t nodes, const LinkCost& link, double tree_work_s, std::uint64_t at_most) {
   const auto star_wins = [&](std::uint64_t bytes) {
     const double size = static_cast<double>(bytes);
-    const double tree = reduce_seconds(nodes, best_width(nodes, size, link), size, link);
+    const double tree = tree_work_s + reduce_seconds(nodes, best_width(nodes, size, link), size, link);
     return nodes <= 1 || (nodes - 1) * size / link.bytes_per_s <= tree;
   };
   std::uint64_t low = 0;

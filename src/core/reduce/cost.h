@@ -34,8 +34,9 @@ double reduce_seconds(std::uint32_t nodes, std::uint32_t width, double bytes, co
 // eighth is tried: between them it matters little, and there may be thousands.
 std::uint32_t best_width(std::uint32_t nodes, double bytes, const LinkCost& link);
 
-// Up to this size, having every source sent along with the answer is at least as good as any tree.
-std::uint64_t star_bytes(std::uint32_t nodes, const LinkCost& link, std::uint64_t at_most);
+// Up to this size, having every source sent along with the answer is at least as good as any tree, which takes `tree_work_s`
+// until it is set up.
+std::uint64_t star_bytes(std::uint32_t nodes, const LinkCost& link, double tree_work_s, std::uint64_t at_most);
 
 // Until all n nodes have the result. Reduced whole in the best tree of width d, and broadcast in one alike while it grows:
 // that adds depth L + S / B. And in slices at as many roots, each going around twice, to its root and from there to all:

@@ -49,18 +49,21 @@ TEST(ReduceCost, BranchesThatAreLessDeepComeEarlier) {
 
 TEST(ReduceCost, UpToStarBytesSourcesAreSentAlong) {
   const LinkCost link{200e-6, 62.5e6};
-  EXPECT_EQ(star_bytes(1, link, 1 << 20), 1u << 20);
-  EXPECT_EQ(star_bytes(2, link, 1 << 20), 1u << 20);
+  EXPECT_EQ(star_bytes(1, link, 0, 1 << 20), 1u << 20);
+  EXPECT_EQ(star_bytes(2, link, 0, 1 << 20), 1u << 20);
   for (const std::uint32_t nodes : {3u, 8u, 64u}) {
     const auto gain = [&](std::uint64_t size) {
       const auto bytes = static_cast<double>(size);
       const double tree = reduce_seconds(nodes, best_width(nodes, bytes, link), bytes, link);
       return tree - (nodes - 1) * bytes / link.bytes_per_s;
     };
-    const std::uint64_t edge = star_bytes(nodes, link, 1 << 20);
+    const std::uint64_t edge = star_bytes(nodes, link, 0, 1 << 20);
     EXPECT_GE(gain(edge), 0) << nodes;
     EXPECT_LT(gain(edge + 1), 0) << nodes;
-    EXPECT_EQ(star_bytes(nodes, link, edge / 2), edge / 2) << nodes;
+    const std::uint64_t with_work = star_bytes(nodes, link, 1e-3, 1 << 20);
+    EXPECT_GE(gain(with_work), -1e-3) << nodes;
+    EXPECT_LT(gain(with_work + 1), -1e-3) << nodes;
+    EXPECT_EQ(star_bytes(nodes, link, 0, edge / 2), edge / 2) << nodes;
   }
 }
 
