@@ -93,6 +93,16 @@ Misuses child_misuses(FrameType type, const PullRequest& good) {
     case FrameType::kStarved: return {{"by the child", frame(type, good.transfer)}};
     case FrameType::kEnd: return {{"by the child", frame(type, good.transfer)}};
     case FrameType::kAbort: return {{"by the child", frame(type, good.transfer)}};
+    case FrameType::kLimit:
+      return {{"of nothing", frame(type, kHuge), Fate::kIgnored},
+              {"before the beginning, for a moment",
+               pull_frame(good) + frame(type, good.transfer) + frame(type, good.transfer, {}, kNoLimit),
+               Fate::kIgnored},
+              {"with a body", frame(type, good.transfer, "body")}};
+    case FrameType::kPrioritize:
+      return {{"of nothing", frame(type, kHuge), Fate::kIgnored},
+              {"that is none", frame(type, good.transfer, {}, 1000)},
+              {"with a body", frame(type, good.transfer, "body")}};
   }
   return {};
 }
@@ -124,6 +134,8 @@ Misuses parent_misuses(FrameType type) {
     case FrameType::kAbort:
       return {{"without a reason", frame(type, kTransfer), Fate::kAborted},
               {"of nothing", frame(type, kHuge), Fate::kIgnored}};
+    case FrameType::kLimit: return {{"by the parent", frame(type, kTransfer)}};
+    case FrameType::kPrioritize: return {{"by the parent", frame(type, kTransfer)}};
   }
   return {};
 }
