@@ -12,13 +12,21 @@ void Agent::Impl::on_client(ClientKey client, std::uint64_t request, client::Get
   if (find(m.id) == nullptr && too_many_objects(client, request, 1)) return;
   Record& r = record(m.id);
   Copy* copy = current_copy(r);
-  GetRequest get{client, request, m.wait_if_lost, m.follow, 0, {}};
+  GetRequest get{client, request, m.wait_if_lost, m.follow, 0, {}, m.priority};
   if (copy != nullptr && copy->state == CopyState::kComplete) return send_view(get, *copy);
   begin_request(client, request, {PendingRequest::Kind::kGet, m.id, 0});
   timers_.set(get.deadline, deadline_of(m.timeout_ns), {Timer::Kind::kRequestDeadline, {}, client, request});
   if (copy != nullptr && get.follow && !(r.put && !r.put->claimed)) open_follow(get, *copy);
   r.gets.push_back(get);
   ensure_fetch(r);
+}
+
+void Agent::Impl::on_client(ClientKey client, std::uint64_t request, client::Prioritize& m) {
+  bool under_way = false;
+  if (Record* r = find(m.id))
+    for (GetRequest& get : r->gets)
+      if (get.client == client) get.priority = m.priority, under_way = true;
+  reply(client, request, client::Prioritized{under_way});
 }
 
 void Agent::Impl::on_client(ClientKey client, std::uint64_t, client::Release& m) {

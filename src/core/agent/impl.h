@@ -158,6 +158,7 @@ class Agent::Impl final : private Directory::Host {
 
   // --- gets.cc
   void on_client(ClientKey client, std::uint64_t request, client::Get& m);
+  void on_client(ClientKey client, std::uint64_t request, client::Prioritize& m);
   void on_client(ClientKey client, std::uint64_t request, client::Release& m);
   void ensure_fetch(Record& record);
   void set_want_request(Record& record, std::uint64_t request);
