@@ -28,7 +28,8 @@ void Directory::on_announce(Time now, NodeRef from, const Announce& announce, Ou
   for (const Fact& fact : announce.facts) {
     if (unconfirmed != unconfirmed_.end()) {
       unconfirmed->second.erase(fact.id);
-      if (!knows(from, fact)) ++repairs_;
+      // A growing copy that has asked for another parent is not in the books until it has one.
+      if (fact.state != CopyState::kGrowing && !knows(from, fact)) ++repairs_;
     }
     take_fact(now, from, fact, out);
   }
@@ -52,7 +53,7 @@ void Directory::withdraw_unconfirmed(Time now, NodeRef from, std::uint64_t open_
     if (it == entries_.end() || !it->second.holders.contains(from.id)) continue;
     if (it->second.holders.find(from.id)->request >= open_requests) continue;
     COVERAGE_MARK(phantom_holder_withdrawn);
-    ++repairs_;
+    if (it->second.holders.find(from.id)->state != CopyState::kGrowing) ++repairs_;
     unhold(id, it->second, from.id);
     resolve(now, id, it->second, out);
     erase_if_empty(id);
