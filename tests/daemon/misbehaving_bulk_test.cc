@@ -94,10 +94,14 @@ Misuses child_misuses(FrameType type, const PullRequest& good) {
     case FrameType::kEnd: return {{"by the child", frame(type, good.transfer)}};
     case FrameType::kAbort: return {{"by the child", frame(type, good.transfer)}};
     case FrameType::kLimit:
-      return {{"of nothing", frame(type, kHuge), Fate::kIgnored}, {"with a body", frame(type, good.transfer, "body")}};
+      return {{"of nothing", frame(type, kHuge), Fate::kIgnored},
+              {"before the beginning, for a moment",
+               pull_frame(good) + frame(type, good.transfer) + frame(type, good.transfer, {}, kNoLimit),
+               Fate::kIgnored},
+              {"with a body", frame(type, good.transfer, "body")}};
     case FrameType::kPrioritize:
       return {{"of nothing", frame(type, kHuge), Fate::kIgnored},
-              {"to what is no priority", frame(type, good.transfer, {}, 3)},
+              {"that is none", frame(type, good.transfer, {}, 1000)},
               {"with a body", frame(type, good.transfer, "body")}};
   }
   return {};
@@ -118,8 +122,6 @@ Misuses parent_misuses(FrameType type) {
   switch (type) {
     case FrameType::kPull: return {{"by the parent", frame(type, kTransfer)}};
     case FrameType::kCancel: return {{"by the parent", frame(type, kTransfer)}};
-    case FrameType::kLimit: return {{"by the parent", frame(type, kTransfer)}};
-    case FrameType::kPrioritize: return {{"by the parent", frame(type, kTransfer)}};
     case FrameType::kAccept: return {{"twice", frame(type, kTransfer)}, {"with a body", frame(type, kTransfer, text)}};
     case FrameType::kData:
       return {{"from the middle", frame(type, kTransfer, text, 64)},
@@ -132,6 +134,8 @@ Misuses parent_misuses(FrameType type) {
     case FrameType::kAbort:
       return {{"without a reason", frame(type, kTransfer), Fate::kAborted},
               {"of nothing", frame(type, kHuge), Fate::kIgnored}};
+    case FrameType::kLimit: return {{"by the parent", frame(type, kTransfer)}};
+    case FrameType::kPrioritize: return {{"by the parent", frame(type, kTransfer)}};
   }
   return {};
 }

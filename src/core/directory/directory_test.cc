@@ -376,6 +376,25 @@ TEST_F(DirectoryTest, NothingThatWasParkedSurvivesAReset) {
   EXPECT_EQ(directory_.parked(), 0u);
 }
 
+TEST_F(DirectoryTest, OnlyThoseWhoMindAreToldOfALoss) {
+  want(kA, true);
+  want(kB, false);
+  tell(kHome, 10, CopyState::kKnows);
+  EXPECT_FALSE(sent_to<WantFailed>(kA));
+  ASSERT_TRUE(sent_to<WantFailed>(kB));
+  EXPECT_EQ(sent_to<WantFailed>(kB)->code, Code::kLost);
+}
+
+TEST_F(DirectoryTest, AnAnswerOfWhoSeesOtherMembersDoesNotCount) {
+  want(kA, false, WantMode::kFetch, ObjectId::named("parked"));
+  const auto a = sent_to<RecoverQuery>(kA);
+  const auto b = sent_to<RecoverQuery>(kB);
+  ASSERT_TRUE(a && b);
+  directory_.on_recover_reply(now_, kA, {a->round, a->view, 0}, out_);
+  directory_.on_recover_reply(now_, kB, {b->round, b->view + 1, 0}, out_);
+  EXPECT_EQ(directory_.parked(), 1u) << "it may not know yet whom it has to tell";
+}
+
 TEST_F(DirectoryTest, AVersionHasOneSize) {
   put(kA, 10);
   out_ = {};
