@@ -36,13 +36,15 @@ class Judge {
   // --- at the fitting moments
   std::optional<PutNumber> view_shown(RequestNumber request, Held& held);
   void growth_shown(Held& held);
+  void follow_began(RequestNumber request);
+  void follow_ended(RequestNumber request, Version version);
   void look_again(const Held& held);
   void request_failed(RequestNumber request);
   void put_done(PutNumber put);
   void wait_done(RequestNumber request);
   void reported(RequestNumber request);
   void wrong_answer(RequestNumber request, const std::string& what);
-  void transfer_began(const Bulk::Transfer& transfer);
+  void transfer_began(const Transfer& transfer);
   void copies_go(NodeIndex node);  // it has died, or is about to
   void watch_unpinned();           // after each step
   void renamed(NodeIndex node, NodeRef before);

@@ -14,6 +14,7 @@ struct Limits {
   std::uint64_t inline_bytes = 64 * kKiB;  // travel with the answer: below this a round trip costs more than the bytes
   std::uint64_t max_meta_bytes = 4 * kKiB + 512;  // dtype, shape, 4 KiB of text: not a place for data
   std::uint32_t max_objects = 4'000'000;          // local records of one node, with and without a copy
+  std::uint32_t max_waiting_for_room = 4096;      // creates beyond fail at once: each step looks at all that wait
   std::uint32_t max_tombstones = 100'000;         // oldest go first; 64 B each
   Duration tombstone_life = Duration::s(600);     // longer than any partition we promise deletes across
 
@@ -39,6 +40,8 @@ struct Limits {
   Duration sync_every = Duration::s(5);    // full exchange with a random member: repairs what gossip lost
   Duration rejoin_every = Duration::s(2);  // dead addresses and seeds are tried for ever at this pace
   std::uint32_t max_members = 20'000;      // alive and dead
+  // No node comes back so often. Beyond it would be a life whose end it could not refute.
+  std::uint32_t max_incarnation = 1U << 31;
 
   // --- directory
   Duration announce_every = Duration::s(60);  // each home is told everything again this often: repairs what was lost
@@ -64,8 +67,14 @@ struct Limits {
   Duration tree_work = Duration::ms(1);   // a tree costs before bytes flow: orders, streams, threads to wake; 8 hosts, 2 cores
 
   // --- the wire
-  std::uint32_t max_message_bytes = 4 * kMiB;  // one control message with its payload
-  std::uint32_t max_frame_bytes = 1 * kMiB;    // one bulk frame: bounds how long another job waits for its turn
+  std::uint32_t max_message_bytes = 4 * kMiB;        // one control message with its payload
+  std::uint32_t max_frame_bytes = 1 * kMiB;          // one bulk frame: bounds how long another job waits for its turn
+  std::uint32_t shared_frame_bytes = 256 * kKiB;     // while streams take turns: 4 ms at 500 Mbit/s, little to headers
+  std::uint32_t max_asked_pulls = 4096;              // of one child, that wait for an answer; more are refused
+  std::uint32_t max_queued_frames_bytes = 1 * kMiB;  // short frames for a child that does not read; then it is cut off
+  std::uint32_t least_share = 20;                    // a lower priority that waits gets one byte of so many
+  Duration urgent_idle_after = Duration::ms(50);     // an urgent pull without a byte for so long holds no others
+  Duration idle_link_life = Duration::s(60);         // a link that is used now and then need not be dialled again
 };
 
 }  // namespace hoplite

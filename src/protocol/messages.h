@@ -14,13 +14,14 @@
 #include "base/node_id.h"
 #include "hoplite/error.h"
 #include "hoplite/object_id.h"
+#include "hoplite/status.h"
 #include "protocol/codec.h"
 #include "protocol/reduce.h"
 
 namespace hoplite {
 
 // Raised with every change that an older node would misread.
-constexpr std::uint16_t kWireVersion = 4;
+constexpr std::uint16_t kWireVersion = 5;
 
 // --- membership ---------------------------------------------------------------------------------------------------------
 
@@ -166,14 +167,6 @@ struct Unwant {
 };
 
 // --- what a node tells a home about itself ------------------------------------------------------------------------------
-
-enum class CopyState : std::uint8_t {
-  kKnows,     // no bytes, but it exists (or existed)
-  kGrowing,   // bytes are arriving from a peer
-  kWriting,   // bytes are being written by a client here
-  kComplete,  // all bytes, committed
-};
-constexpr CopyState last_enumerator(CopyState) { return CopyState::kComplete; }
 
 struct Fact {
   ObjectId id;

@@ -12,13 +12,21 @@ void Agent::Impl::on_client(ClientKey client, std::uint64_t request, client::Get
   if (find(m.id) == nullptr && too_many_objects(client, request, 1)) return;
   Record& r = record(m.id);
   Copy* copy = current_copy(r);
-  GetRequest get{client, request, m.wait_if_lost, m.follow, 0, {}};
+  GetRequest get{client, request, m.wait_if_lost, m.follow, 0, {}, m.priority};
   if (copy != nullptr && copy->state == CopyState::kComplete) return send_view(get, *copy);
-  if (!begin_request(client, request, {PendingRequest::Kind::kGet, m.id, 0})) return forget_if_unused(m.id);
+  begin_request(client, request, {PendingRequest::Kind::kGet, m.id, 0});
   timers_.set(get.deadline, deadline_of(m.timeout_ns), {Timer::Kind::kRequestDeadline, {}, client, request});
   if (copy != nullptr && get.follow && !(r.put && !r.put->claimed)) open_follow(get, *copy);
   r.gets.push_back(get);
   ensure_fetch(r);
+}
+
+void Agent::Impl::on_client(ClientKey client, std::uint64_t request, client::Prioritize& m) {
+  bool under_way = false;
+  if (Record* r = find(m.id))
+    for (GetRequest& get : r->gets)
+      if (get.client == client) get.priority = m.priority, under_way = true;
+  reply(client, request, client::Prioritized{under_way});
 }
 
 void Agent::Impl::on_client(ClientKey client, std::uint64_t, client::Release& m) {
@@ -229,7 +237,7 @@ void Agent::Impl::on(NodeRef from, const WantFailed& m) {
 void Agent::Impl::on(NodeRef from, const Assign& m) {
   Record* r = find(m.id);
   if (r != nullptr && r->home != from) return;
-  const bool sane = m.slices >= 1 && m.slices <= limits_.max_slices && m.parents.size() == m.slices &&
+  const bool sane = m.version != 0 && m.slices >= 1 && m.slices <= limits_.max_slices && m.parents.size() == m.slices &&
                     m.meta.size() <= limits_.max_meta_bytes;
   if (!sane) return;
   Copy* copy = r == nullptr ? nullptr : current_copy(*r);
@@ -288,6 +296,7 @@ void Agent::Impl::on(NodeRef from, const Assign& m) {
 
 void Agent::Impl::on(NodeRef from, const InlineObject& m) {
   Record* r = find(m.id);
+  if (m.version == 0) return;
   // A relay answers for the home, and only a question that is still open: of others the home knows what became of them.
   const bool relayed = r != nullptr && r->home != from;
   if (relayed && (r->fetch != Fetch::kAsking || r->want_request != m.request || r->home == self())) return;

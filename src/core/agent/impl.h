@@ -44,6 +44,7 @@ class Agent::Impl final : private Directory::Host {
   std::vector<client::ObjectInfo> objects() const;
   std::vector<client::NodeInfo> nodes() const;
   std::vector<Directory::Summary> directory() const { return directory_.summary(); }
+  std::uint64_t repairs() const { return directory_.repairs(); }
   const ExtentAllocator& allocator() const { return table_.allocator(); }
 
  private:
@@ -158,6 +159,7 @@ class Agent::Impl final : private Directory::Host {
 
   // --- gets.cc
   void on_client(ClientKey client, std::uint64_t request, client::Get& m);
+  void on_client(ClientKey client, std::uint64_t request, client::Prioritize& m);
   void on_client(ClientKey client, std::uint64_t request, client::Release& m);
   void ensure_fetch(Record& record);
   void set_want_request(Record& record, std::uint64_t request);
@@ -291,7 +293,7 @@ class Agent::Impl final : private Directory::Host {
   template <typename T> void on_client(ClientKey client, std::uint64_t request, T& unexpected);
   void reply(ClientKey client, std::uint64_t request, client::Reply message);
   void fail(ClientKey client, std::uint64_t request, Code code, std::string why);
-  bool begin_request(ClientKey client, std::uint64_t request, PendingRequest pending);
+  void begin_request(ClientKey client, std::uint64_t request, PendingRequest pending);
   bool too_many_objects(ClientKey client, std::uint64_t request, std::size_t more);
   void end_request(ClientKey client, std::uint64_t request);
   void stop_request(ClientKey client, std::uint64_t request, Code code);

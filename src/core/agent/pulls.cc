@@ -71,18 +71,9 @@ bool Agent::Impl::start_pull(Record& record, Copy& copy, std::uint32_t slice, No
   pulls_[fetch.transfer] = {copy.key, slice};
   ++copy.pulls;
   membership_.touch(now_, parent.id);
-  PullRequest pull{fetch.transfer,
-                   copy.id,
-                   copy.version,
-                   slice,
-                   copy.slice_count(),
-                   fetch.watermark,
-                   has_children(copy, slice),
-                   Priority::kNormal,
-                   0,
-                   false,
-                   copy.id,
-                   fetch.ticket};
+  PullRequest pull{
+      fetch.transfer,    copy.id, copy.version, slice, copy.slice_count(), fetch.watermark, has_children(copy, slice),
+      Priority::kNormal, false,   copy.id, fetch.ticket};
   emit(effect::StartPull{parent, *address, copy.key, pull, patience(fetch.silences)});
   return true;
 }

@@ -19,10 +19,7 @@ void Agent::Impl::on_client(ClientKey client, std::uint64_t request, client::Put
   if (find(id) == nullptr && too_many_objects(client, request, 1)) return;
   Copy* copy = add_put_copy(id, payload_bytes_, std::move(m.meta), Alignment::kCacheLine);
   if (copy == nullptr) return reply(client, request, client::UseCreate{});
-  if (!begin_request(client, request, {PendingRequest::Kind::kPut, id, 0})) {
-    copy->current = false;
-    return collect(copy->key);
-  }
+  begin_request(client, request, {PendingRequest::Kind::kPut, id, 0});
   if (payload_bytes_ > 0) emit(effect::StorePayload{copy->extent});
   copy->written = payload_bytes_;
   Record& r = record(id);
@@ -43,8 +40,11 @@ void Agent::Impl::on_client(ClientKey client, std::uint64_t request, client::Cre
     return fail(client, request, code, "object " + id.to_string());
   if (find(id) == nullptr && too_many_objects(client, request, 1)) return;
   if (!table_.allocator().fits(m.size)) return fail(client, request, Code::kStoreFull, room_numbers(m.size));
-  if (!begin_request(client, request, {PendingRequest::Kind::kRoom, id, 0})) return;
+  begin_request(client, request, {PendingRequest::Kind::kRoom, id, 0});
   if (room_queue_.empty() && create_now(client, request, id, m.size, m.meta)) return;
+  if (room_queue_.size() >= limits_.max_waiting_for_room)
+    return fail(client, request, Code::kStoreFull,
+                std::to_string(room_queue_.size()) + " others wait for room already; " + room_numbers(m.size));
   RoomRequest waiting{id, m.size, true, 0, client, request, std::move(m.meta), {}};
   timers_.set(waiting.deadline, deadline_of(m.timeout_ns), {Timer::Kind::kRequestDeadline, {}, client, request});
   queue_for_room(std::move(waiting));
@@ -95,7 +95,7 @@ void Agent::Impl::on_client(ClientKey client, std::uint64_t request, client::Sea
     return fail(client, request, refused, "object " + id.to_string());
   }
   Record& r = record(id);
-  if (!begin_request(client, request, {PendingRequest::Kind::kPut, id, 0})) return give_up_put(r);
+  begin_request(client, request, {PendingRequest::Kind::kPut, id, 0});
   copy->written = copy->extent.size;
   if (copy->open && !copy->closing) emit(effect::GrowCopy{copy->key, copy->written});
   r.put->sealing = true;

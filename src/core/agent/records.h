@@ -11,6 +11,7 @@
 
 #include "core/agent/timers.h"
 #include "core/objects/object_table.h"
+#include "hoplite/priority.h"
 #include "protocol/bulk.h"
 
 namespace hoplite {
@@ -24,6 +25,7 @@ struct GetRequest {
   bool follow = false;
   CopyKey followed = 0;  // the growing copy that it was shown
   std::optional<Timers::Handle> deadline;
+  Priority priority = Priority::kNormal;
 };
 
 struct PutState {

@@ -45,7 +45,7 @@ void Agent::Impl::on_client(ClientKey client, std::uint64_t request, client::Get
 void Agent::Impl::ask_home(ClientKey client, std::uint64_t request, const ObjectId& target, Message message) {
   if (target.is_nil()) return fail(client, request, Code::kInvalidArgument, "the nil id names no object");
   const std::uint64_t key = next_request_++;
-  if (!begin_request(client, request, {PendingRequest::Kind::kReduce, target, key})) return;
+  begin_request(client, request, {PendingRequest::Kind::kReduce, target, key});
   std::visit(
       [&](auto& m) {
         if constexpr (requires { m.request; }) m.request = key;

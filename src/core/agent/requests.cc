@@ -1,6 +1,7 @@
 // Clients' requests: replies, deadlines, cancels, waits, deletes, and what a dead client leaves behind.
 #include <algorithm>
 
+#include "base/check.h"
 #include "base/coverage.h"
 #include "core/agent/impl.h"
 
@@ -22,11 +23,9 @@ void Agent::Impl::fail(ClientKey client, std::uint64_t request, Code code, std::
   reply(client, request, client::Failed{code, std::move(why)});
 }
 
-// False (and answered) if the client uses a number twice.
-bool Agent::Impl::begin_request(ClientKey client, std::uint64_t request, PendingRequest pending) {
-  if (clients_[client].requests.try_emplace(request, pending).second) return true;
-  emit(effect::Reply{client, request, client::Failed{Code::kInvalidArgument, "that request number is in use"}});
-  return false;
+void Agent::Impl::begin_request(ClientKey client, std::uint64_t request, PendingRequest pending) {
+  const bool fresh = clients_[client].requests.try_emplace(request, pending).second;
+  CHECK(fresh, client, request);
 }
 
 // True: the request has failed, because this node would have to remember more ids than it may.
@@ -149,7 +148,7 @@ void Agent::Impl::on_client(ClientKey client, std::uint64_t request, client::Wai
   if (std::ranges::any_of(m.ids, &ObjectId::is_nil))
     return fail(client, request, Code::kInvalidArgument, "the nil id names no object");
   if (too_many_objects(client, request, m.ids.size())) return;
-  if (!begin_request(client, request, {PendingRequest::Kind::kWait, {}, 0})) return;
+  begin_request(client, request, {PendingRequest::Kind::kWait, {}, 0});
   const RequestKey key{client, request};
   WaitState& wait = waits_[key];
   const std::set<ObjectId> ids(m.ids.begin(), m.ids.end());
@@ -237,7 +236,7 @@ void Agent::Impl::end_wait(RequestKey key) {
 void Agent::Impl::on_client(ClientKey client, std::uint64_t request, client::Remove& m) {
   if (m.id.is_nil()) return fail(client, request, Code::kInvalidArgument, "the nil id names no object");
   const std::uint64_t key = next_request_++;
-  if (!begin_request(client, request, {PendingRequest::Kind::kRemove, m.id, key})) return;
+  begin_request(client, request, {PendingRequest::Kind::kRemove, m.id, key});
   DeleteState& pending = deletes_[key];
   pending.client = client;
   pending.client_request = request;

@@ -45,6 +45,9 @@ void Agent::Impl::on(NodeRef from, const SlotOrder& m) {
     return tell_coordinator(key);
   const auto refuse = [&](Code code, const std::string& why) { send_refusal(from, key, m.version, code, {}, why); };
   if (!sane(m)) return refuse(Code::kInvalidArgument, "the order makes no sense here; are the limits different?");
+  const Record* target = m.role == SlotRole::kRoot ? find(m.target) : nullptr;
+  const Copy* made = target == nullptr ? nullptr : current_copy(*target);
+  if (made != nullptr && made->state == CopyState::kComplete) return refuse(Code::kExists, "the target exists here");
   if (existing == slots_.end() && slots_.size() >= limits_.max_objects)
     return refuse(Code::kStoreFull, "it has too many places in reduces");
   SlotRecord before;

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "transport/tcp/conformance.h"
+#include "transport/tcp/test_node.h"
 
 namespace hoplite {
 namespace {
@@ -61,6 +61,17 @@ TEST_P(ControlConformanceTest, PayloadsOfEverySizeArriveWhole) {
     EXPECT_EQ(b->messages[i].payload, std::string(reinterpret_cast<const char*>(expected.data()), expected.size()));
     EXPECT_EQ(std::get<InlineObject>(b->messages[i].message).meta, "meta");
   }
+}
+
+TEST_P(ControlConformanceTest, MoreThanASocketHoldsArrivesToo) {
+  const auto a = make_node(1);
+  const auto b = make_node(2);
+  const auto payload = pattern(3 * kMiB, 1);
+  constexpr std::uint64_t kCount = 12;
+  for (std::uint64_t i = 0; i < kCount; ++i) send(*a, *b, InlineObject{i, {1, 2}, 3, ""}, payload);
+  ASSERT_TRUE(runs_until([&] { return b->messages.size() == kCount || !a->lost.empty(); }));
+  EXPECT_THAT(a->lost, IsEmpty());
+  EXPECT_EQ(b->messages.size(), kCount);
 }
 
 TEST_P(ControlConformanceTest, AnAddressIsEnoughToSayHello) {
