@@ -21,7 +21,7 @@
 namespace hoplite {
 
 // Raised with every change that an older node would misread.
-constexpr std::uint16_t kWireVersion = 4;
+constexpr std::uint16_t kWireVersion = 5;
 
 // --- membership ---------------------------------------------------------------------------------------------------------
 
