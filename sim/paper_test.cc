@@ -166,6 +166,7 @@ class Lab final : public WorldObserver {
     world.carry_bytes = options.bytes;
     world.limits.default_rate = static_cast<std::uint64_t>(kRate);  // as measured by earlier transfers
     world.limits.hop_latency = kLatency;
+    world.limits.tree_work = Duration{};  // the paper's formula knows no such cost
     world.limits.reduce_width = options.width;
     world.links.piece_bytes = options.piece_bytes;
     world.links.window_bytes = 8 * options.piece_bytes;
