@@ -53,7 +53,7 @@ Agent::Impl::Impl(AgentOptions options, const Progress& progress, Time now)
   if (joining) directory_.hold_until(now + kJoinGrace);
   Directory::Output out;
   directory_.set_view(now, alive_, out);
-  timers_.set(refresh_timer_, now + limits_.announce_every, {Timer::Kind::kRefresh, {}, 0, 0});
+  timers_.set(refresh_timer_, now + limits_.announce_every, timer::Refresh{});
 }
 
 void Agent::Impl::step(Time now, Event& event, Effects& effects) {
@@ -79,7 +79,7 @@ void Agent::Impl::on(const event::Tick&) {
   Directory::Output homes;
   directory_.tick(now_, homes);
   flush(homes);
-  while (const auto timer = timers_.pop_due(now_)) on_timer(*timer);
+  while (const auto timer = timers_.pop_due(now_)) std::visit([&](const auto& t) { on(t); }, *timer);
 }
 
 void Agent::Impl::on(const event::Received& e) {
@@ -106,7 +106,7 @@ void Agent::Impl::on(event::ClientAsked& e) {
 void Agent::Impl::on(const event::Leave&) {
   if (leaving_ != Leaving::kNo) return;
   leaving_ = Leaving::kDraining;
-  timers_.set(leave_timer_, now_ + limits_.drain, {Timer::Kind::kLeave, {}, 0, 0});
+  timers_.set(leave_timer_, now_ + limits_.drain, timer::Leave{});
   if (is_moving_bytes())
     emit(effect::Log{"finishes transfers that are under way, for " + format_duration(limits_.drain) + " at most"});
 }
@@ -149,71 +149,58 @@ void Agent::Impl::drain_local() {
   }
 }
 
-void Agent::Impl::on_timer(const Timer& timer) {
-  using Kind = Timer::Kind;
-  switch (timer.kind) {
-    case Kind::kRequestDeadline: stop_request(timer.client, timer.request, Code::kTimedOut); break;
-    case Kind::kWant:
-      if (Record* r = find(timer.id)) {
-        r->want_timer.reset();
-        if (r->fetch == Fetch::kAsking) send_want(*r);
-      }
-      break;
-    case Kind::kNotify:
-      if (Record* r = find(timer.id)) {
-        r->notify_timer.reset();
-        if (r->wants_notice()) send_notify(*r);
-      }
-      break;
-    case Kind::kClaim:
-      if (Record* r = find(timer.id); r != nullptr && r->put) {
-        r->put->retry.reset();
-        send_claim(*r);
-      }
-      break;
-    case Kind::kDelete:
-      if (deletes_.contains(timer.request)) {
-        deletes_[timer.request].retry.reset();
-        send_delete(timer.request);
-      }
-      break;
-    case Kind::kRoom:
-      room_timer_.reset();
-      try_room();
-      break;
-    case Kind::kSlot:
-    case Kind::kSlotFeed:
-    case Kind::kSlotRoom:
-    case Kind::kReduction:
-    case Kind::kReduceDeadline:
-    case Kind::kReduceAsk: on_reduce_timer(timer); break;
-    case Kind::kParked: refuse_stale_pulls(); break;
-    case Kind::kRefresh: refresh_next_home(); break;
-    case Kind::kLeave: say_goodbye(); break;
-    case Kind::kResync: on_resync_timer(NodeId{timer.request}); break;
-  }
+// --- timers --------------------------------------------------------------------------------------------------------------
+
+void Agent::Impl::on(const timer::RequestDeadline& t) { stop_request(t.client, t.request, Code::kTimedOut); }
+
+void Agent::Impl::on(const timer::Want& t) {
+  Record& r = records_.at(t.id);
+  r.want_timer.reset();
+  if (r.fetch == Fetch::kAsking) send_want(r);
 }
 
-void Agent::Impl::on_reduce_timer(const Timer& timer) {
-  using Kind = Timer::Kind;
-  const SlotKey key{timer.id, timer.request};
-  const auto slot = slots_.find(key);
-  const auto reduction = reductions_.find(timer.id);
-  if (timer.kind == Kind::kReduceAsk && asks_.contains(timer.request)) return send_ask(timer.request);
-  if (timer.kind == Kind::kReduceDeadline && reduction != reductions_.end())
-    return cancel_reduction(timer.id, Code::kTimedOut, reduction->second.reduction.awaited());
-  if (timer.kind == Kind::kReduction && reduction != reductions_.end()) {
-    Reduction::Output out;
-    return carry_on(timer.id, out);  // it ticks
-  }
-  if (slot == slots_.end()) return;
-  if (timer.kind == Kind::kSlot) return tell_coordinator(key);
-  if (timer.kind == Kind::kSlotFeed) return pull_feed(key, timer.client);
-  if (timer.kind != Kind::kSlotRoom) return;
-  slot->second.room_deadline.reset();
-  if (slot->second.out != 0) return continue_slot(key);
-  refuse_slot(key, Code::kStoreFull, {}, room_numbers(slot_bytes(slot->second.order)));
+void Agent::Impl::on(const timer::Notify& t) {
+  Record& r = records_.at(t.id);
+  r.notify_timer.reset();
+  if (r.wants_notice()) send_notify(r);
 }
+
+void Agent::Impl::on(const timer::Claim& t) { send_claim(records_.at(t.id)); }
+
+void Agent::Impl::on(const timer::Delete& t) { send_delete(t.key); }
+
+void Agent::Impl::on(const timer::Room&) {
+  room_timer_.reset();
+  try_room();
+}
+
+void Agent::Impl::on(const timer::SlotReport& t) { tell_coordinator(t.slot); }
+
+void Agent::Impl::on(const timer::SlotFeed& t) { pull_feed(t.slot, t.input); }
+
+void Agent::Impl::on(const timer::SlotRoom& t) {
+  SlotRecord& slot = slots_.at(t.slot);
+  slot.room_deadline.reset();
+  if (slot.out != 0) return continue_slot(t.slot);
+  refuse_slot(t.slot, Code::kStoreFull, {}, room_numbers(slot_bytes(slot.order)));
+}
+
+void Agent::Impl::on(const timer::Reduction& t) {
+  Reduction::Output out;
+  carry_on(t.target, out);  // it ticks
+}
+
+void Agent::Impl::on(const timer::ReduceDeadline& t) {
+  cancel_reduction(t.target, Code::kTimedOut, reductions_.at(t.target).reduction.awaited());
+}
+
+void Agent::Impl::on(const timer::ReduceAsk& t) { send_ask(t.key); }
+
+void Agent::Impl::on(const timer::Parked&) { refuse_stale_pulls(); }
+
+void Agent::Impl::on(const timer::Refresh&) { refresh_next_home(); }
+
+void Agent::Impl::on(const timer::Leave&) { say_goodbye(); }
 
 // --- records -------------------------------------------------------------------------------------------------------------
 

@@ -133,7 +133,7 @@ void Agent::Impl::remember(const ObjectId& id, Version version, const std::strin
 
 void Agent::Impl::resync_at(NodeId peer, Time when) {
   auto& timer = resyncs_[peer];
-  if (!timer || when < timer->first) timers_.set(timer, when, {Timer::Kind::kResync, {}, 0, peer.value});
+  if (!timer || when < timer->first) timers_.set(timer, when, timer::Resync{peer});
 }
 
 // Whoever relayed for us may have dropped what it took: it need not know the peer, nor the peer us. So all is said again
@@ -142,11 +142,11 @@ void Agent::Impl::end_detour(NodeId peer) {
   if (unreachable_.erase(peer) > 0) resync_at(peer, now_ + limits_.retry_backoff);
 }
 
-void Agent::Impl::on_resync_timer(NodeId node) {
-  resyncs_.erase(node);
-  const NodeRef peer = membership_.latest(node);
+void Agent::Impl::on(const timer::Resync& t) {
+  resyncs_.erase(t.peer);
+  const NodeRef peer = membership_.latest(t.peer);
   if (!membership_.is_alive(peer)) return;
-  if (is_detoured(node)) resync_at(node, unreachable_.at(node));
+  if (is_detoured(t.peer)) resync_at(t.peer, unreachable_.at(t.peer));
   resync(peer);
   send(peer, Resync{});
 }
@@ -176,7 +176,7 @@ void Agent::Impl::resync(NodeRef peer) {
 // One home after the other, so that each hears of us once in announce_every.
 void Agent::Impl::refresh_next_home() {
   timers_.set(refresh_timer_, now_ + limits_.announce_every / static_cast<std::int64_t>(alive_.size()),
-              {Timer::Kind::kRefresh, {}, 0, 0});
+              timer::Refresh{});
   known_.expire(now_);
   const auto next = std::ranges::upper_bound(alive_, refreshed_last_, {}, &NodeRef::id);
   const NodeRef home = next == alive_.end() ? alive_.front() : *next;

@@ -189,9 +189,9 @@ void Agent::Impl::on(NodeRef from, const NotHome& m) {
   // One of us lags behind; the Sync that follows, or the next gossip, settles it. Then we ask again.
   const Time soon = now_ + limits_.retry_backoff * 2;
   if (r->copy != 0) resync_at(from.id, soon);
-  if (r->fetch == Fetch::kAsking) timers_.set(r->want_timer, soon, {Timer::Kind::kWant, m.id, 0, 0});
-  if (r->wants_notice()) timers_.set(r->notify_timer, soon, {Timer::Kind::kNotify, m.id, 0, 0});
-  if (r->put) timers_.set(r->put->retry, soon, {Timer::Kind::kClaim, m.id, 0, 0});
+  if (r->fetch == Fetch::kAsking) timers_.set(r->want_timer, soon, timer::Want{m.id});
+  if (r->wants_notice()) timers_.set(r->notify_timer, soon, timer::Notify{m.id});
+  if (r->put) timers_.set(r->put->retry, soon, timer::Claim{m.id});
 }
 
 }  // namespace hoplite

@@ -93,7 +93,7 @@ void Agent::Impl::pull_feed(const SlotKey& key, std::size_t index) {
   Copy& copy = *table_.find(feed.copy);
   if (address == nullptr || copy.closing) {
     const Time later = now_ + limits_.retry_backoff * 5;
-    return timers_.set(feed.retry, later, {Timer::Kind::kSlotFeed, key.first, index, key.second});
+    return timers_.set(feed.retry, later, timer::SlotFeed{key, index});
   }
   feed.transfer = next_transfer_++;
   pulls_[feed.transfer] = {copy.key, slot.order.slice};
@@ -127,7 +127,7 @@ void Agent::Impl::feed_ended(std::pair<SlotKey, std::size_t> at, const event::Pu
     return refuse_slot(at.first, Code::kUnavailable, feed.from.id,
                        "node " + feed.from.node.id.to_string() + " does not have it");
   const Duration pause = limits_.retry_backoff * std::min<std::int64_t>(feed.failures, 10);
-  timers_.set(feed.retry, now_ + pause, {Timer::Kind::kSlotFeed, at.first.first, at.second, at.first.second});
+  timers_.set(feed.retry, now_ + pause, timer::SlotFeed{at.first, at.second});
 }
 
 void Agent::Impl::release_feed(SlotFeed& feed) {

@@ -15,7 +15,7 @@ void Agent::Impl::on_client(ClientKey client, std::uint64_t request, client::Get
   GetRequest get{client, request, m.wait_if_lost, m.follow, 0, {}};
   if (copy != nullptr && copy->state == CopyState::kComplete) return send_view(get, *copy);
   if (!begin_request(client, request, {PendingRequest::Kind::kGet, m.id, 0})) return forget_if_unused(m.id);
-  timers_.set(get.deadline, deadline_of(m.timeout_ns), {Timer::Kind::kRequestDeadline, {}, client, request});
+  timers_.set(get.deadline, deadline_of(m.timeout_ns), timer::RequestDeadline{client, request});
   if (copy != nullptr && get.follow && !(r.put && !r.put->claimed)) open_follow(get, *copy);
   r.gets.push_back(get);
   ensure_fetch(r);
@@ -150,14 +150,14 @@ void Agent::Impl::send_want(Record& record) {
         want.slices.push_back({i, slice.watermark - slice.begin, has_children(*copy, i)});
     }
   }
-  timers_.set(record.want_timer, now_ + limits_.request_retry, {Timer::Kind::kWant, record.id, 0, 0});
+  timers_.set(record.want_timer, now_ + limits_.request_retry, timer::Want{record.id});
   send(record.home, std::move(want));
 }
 
 void Agent::Impl::want_later(Record& record, Duration delay) {
   record.fetch = Fetch::kAsking;
   set_want_request(record, 0);  // whatever is still under way is old
-  timers_.set(record.want_timer, now_ + delay, {Timer::Kind::kWant, record.id, 0, 0});
+  timers_.set(record.want_timer, now_ + delay, timer::Want{record.id});
 }
 
 // Takes back what was asked of the home. Pulls are not touched.
@@ -182,9 +182,9 @@ void Agent::Impl::on(NodeRef from, const Waiting& m) {
     const bool picky = m.version != 0 && !r->avoid.empty();
     r->avoid.clear();
     const Duration pause = picky ? std::min(limits_.retry_backoff * 10, limits_.want_refresh) : limits_.want_refresh;
-    timers_.set(r->want_timer, now_ + pause, {Timer::Kind::kWant, m.id, 0, 0});
+    timers_.set(r->want_timer, now_ + pause, timer::Want{m.id});
   } else if (r->notify_request == m.request) {
-    timers_.set(r->notify_timer, now_ + limits_.want_refresh, {Timer::Kind::kNotify, m.id, 0, 0});
+    timers_.set(r->notify_timer, now_ + limits_.want_refresh, timer::Notify{m.id});
   }
 }
 
@@ -194,7 +194,7 @@ void Agent::Impl::on(NodeRef from, const WantFailed& m) {
   const std::string who = "object " + m.id.to_string();
   if (m.request == r->notify_request && m.request != 0) {
     // For wait() a deleted or lost object is not ready; it may be put again, so keep asking, slowly.
-    timers_.set(r->notify_timer, now_ + limits_.want_refresh, {Timer::Kind::kNotify, m.id, 0, 0});
+    timers_.set(r->notify_timer, now_ + limits_.want_refresh, timer::Notify{m.id});
     r->notify_if_put_again = m.code == Code::kLost;
     if (r->notify_if_put_again) send_notify(*r);
     return went_missing(*r, m.code, m.text);

@@ -64,8 +64,22 @@ class Agent::Impl final : private Directory::Host {
   void on(const event::Leave&);
   bool is_moving_bytes() const;
   void say_goodbye();
-  void on_timer(const Timer& timer);
-  void on_reduce_timer(const Timer& timer);
+  void on(const timer::RequestDeadline& t);
+  void on(const timer::Want& t);
+  void on(const timer::Notify& t);
+  void on(const timer::Claim& t);
+  void on(const timer::Delete& t);
+  void on(const timer::Room& t);
+  void on(const timer::Resync& t);
+  void on(const timer::SlotReport& t);
+  void on(const timer::SlotFeed& t);
+  void on(const timer::SlotRoom& t);
+  void on(const timer::Reduction& t);
+  void on(const timer::ReduceDeadline& t);
+  void on(const timer::ReduceAsk& t);
+  void on(const timer::Parked& t);
+  void on(const timer::Refresh& t);
+  void on(const timer::Leave& t);
   void deliver(NodeRef from, const Message& message, std::uint64_t payload_bytes);
   void drain_local();
   template <typename E> void emit(E effect) { effects_->emplace_back(std::move(effect)); }
@@ -124,7 +138,6 @@ class Agent::Impl final : private Directory::Host {
   void announce_tombstones(NodeRef newcomer);
   std::set<ObjectId> ids_of_home(NodeId node) const;
   void resync_at(NodeId peer, Time when);
-  void on_resync_timer(NodeId node);
   void end_detour(NodeId peer);
   void resync(NodeRef peer);
   void refresh_next_home();

@@ -220,7 +220,7 @@ void Agent::Impl::park(const ParkedPull& asked) {
     return emit(effect::RefusePull{asked.channel, asked.pull.transfer, Code::kUnavailable});
   COVERAGE_MARK(pull_parked);
   parked.push_back(asked);
-  if (!parked_timer_) timers_.set(parked_timer_, now_ + park_for(), {Timer::Kind::kParked, {}, 0, 0});
+  if (!parked_timer_) timers_.set(parked_timer_, now_ + park_for(), timer::Parked{});
 }
 
 // Longer than a child waits that has others to ask.
@@ -240,7 +240,7 @@ void Agent::Impl::refuse_stale_pulls() {
     for (const ParkedPull& asked : parked) oldest = std::min(oldest, asked.since);
   }
   std::erase_if(parked_pulls_, [](const auto& item) { return item.second.empty(); });
-  if (oldest != Time::never()) timers_.set(parked_timer_, oldest + park_for(), {Timer::Kind::kParked, {}, 0, 0});
+  if (oldest != Time::never()) timers_.set(parked_timer_, oldest + park_for(), timer::Parked{});
 }
 
 void Agent::Impl::accept_pull(Copy& copy, const ParkedPull& asked) {

@@ -29,7 +29,7 @@ void Agent::Impl::on_client(ClientKey client, std::uint64_t request, client::Put
   begin_put(r, *copy, client);
   r.put->client_request = request;
   r.put->sealing = true;
-  timers_.set(r.put->deadline, deadline_of(m.timeout_ns), {Timer::Kind::kRequestDeadline, {}, client, request});
+  timers_.set(r.put->deadline, deadline_of(m.timeout_ns), timer::RequestDeadline{client, request});
   send_claim(r);
 }
 
@@ -46,7 +46,7 @@ void Agent::Impl::on_client(ClientKey client, std::uint64_t request, client::Cre
   if (!begin_request(client, request, {PendingRequest::Kind::kRoom, id, 0})) return;
   if (room_queue_.empty() && create_now(client, request, id, m.size, m.meta)) return;
   RoomRequest waiting{id, m.size, true, 0, client, request, std::move(m.meta), {}};
-  timers_.set(waiting.deadline, deadline_of(m.timeout_ns), {Timer::Kind::kRequestDeadline, {}, client, request});
+  timers_.set(waiting.deadline, deadline_of(m.timeout_ns), timer::RequestDeadline{client, request});
   queue_for_room(std::move(waiting));
 }
 
@@ -100,7 +100,7 @@ void Agent::Impl::on_client(ClientKey client, std::uint64_t request, client::Sea
   if (copy->open && !copy->closing) emit(effect::GrowCopy{copy->key, copy->written});
   r.put->sealing = true;
   r.put->client_request = request;
-  timers_.set(r.put->deadline, deadline_of(m.timeout_ns), {Timer::Kind::kRequestDeadline, {}, client, request});
+  timers_.set(r.put->deadline, deadline_of(m.timeout_ns), timer::RequestDeadline{client, request});
   if (r.put->claimed) send_claim(r);
 }
 
@@ -170,7 +170,7 @@ void Agent::Impl::send_claim(Record& record) {
   put.sealed_sent = put.sealing;
   put.asked.insert(record.home);
   const bool small = put.sealing && copy.extent.size <= limits_.inline_bytes && record.home.id != self().id;
-  timers_.set(put.retry, now_ + limits_.request_retry, {Timer::Kind::kClaim, record.id, 0, 0});
+  timers_.set(put.retry, now_ + limits_.request_retry, timer::Claim{record.id});
   send(record.home, PutRequest{put.request, record.id, copy.version, copy.extent.size, copy.meta, put.sealing},
        small ? effect::Payload::kExtent : effect::Payload::kNone, copy.extent);
 }

@@ -128,8 +128,7 @@ struct PullState {
 };
 
 // A place in a reduce that this node fills (protocol/messages.h, SlotOrder).
-using SlotKey = std::pair<ObjectId, std::uint64_t>;  // target, the coordinator's number
-struct SlotFeed {                                    // an input, as far as it has been pulled
+struct SlotFeed {  // an input, as far as it has been pulled
   SlotInput from;
   CopyKey copy = 0;         // this slot holds it
   bool local = false;       // it is another slot's of this node: nothing to pull

@@ -58,7 +58,7 @@ void Agent::Impl::ask_home(ClientKey client, std::uint64_t request, const Object
 void Agent::Impl::send_ask(std::uint64_t key) {
   ReduceAsk& ask = asks_.at(key);
   ask.home = home(ask.target);
-  timers_.set(ask.retry, now_ + limits_.request_retry, {Timer::Kind::kReduceAsk, {}, 0, key});
+  timers_.set(ask.retry, now_ + limits_.request_retry, timer::ReduceAsk{key});
   send(ask.home, ask.message);
 }
 
@@ -77,7 +77,7 @@ void Agent::Impl::on(NodeRef from, const ReduceReply& m) {
   if (it->second.home != from && m.code != Code::kOk) return;
   if (m.code == Code::kUnavailable) {  // the home does not know yet what it should know
     const Time soon = now_ + limits_.retry_backoff;
-    return timers_.set(it->second.retry, soon, {Timer::Kind::kReduceAsk, {}, 0, m.request});
+    return timers_.set(it->second.retry, soon, timer::ReduceAsk{m.request});
   }
   if (m.code == Code::kOk) {
     // As long as no source has come, nobody but its coordinator and its asker may know of a reduce.
@@ -157,7 +157,7 @@ void Agent::Impl::on(NodeRef from, const ReduceRequest& m) {
   Coordinated& state =
       reductions_.emplace(target, Coordinated{Reduction(std::move(options)), asked, 0, {}, {}, false, {}, {}})
           .first->second;
-  timers_.set(state.deadline, deadline_of(m.spec.timeout_ns), {Timer::Kind::kReduceDeadline, target, 0, 0});
+  timers_.set(state.deadline, deadline_of(m.spec.timeout_ns), timer::ReduceDeadline{target});
   answer(Code::kOk, "");
   Reduction::Output out;
   state.reduction.start(out);
@@ -220,7 +220,7 @@ void Agent::Impl::carry_on(const ObjectId& target, Reduction::Output& out) {
   directory_.expect(target, reduction.target_version(), homes);
   flush(homes);
   for (Reduction::Outgoing& send_one : out.sends) send(send_one.to, std::move(send_one.message));
-  timers_.set(state.timer, reduction.next_wakeup(), {Timer::Kind::kReduction, target, 0, 0});
+  timers_.set(state.timer, reduction.next_wakeup(), timer::Reduction{target});
   if (reduction.phase() == ReducePhase::kDone && !state.committed) {
     state.committed = true;
     timers_.cancel(state.deadline);

@@ -165,7 +165,7 @@ void Agent::Impl::on_client(ClientKey client, std::uint64_t request, client::Wai
     }
   }
   if (wait.ready.size() >= wait.count) return end_wait(key);
-  timers_.set(wait.deadline, deadline_of(m.timeout_ns), {Timer::Kind::kRequestDeadline, {}, client, request});
+  timers_.set(wait.deadline, deadline_of(m.timeout_ns), timer::RequestDeadline{client, request});
   const std::set<ObjectId> missing = wait.missing;
   for (const ObjectId& id : missing) send_notify(record(id));
 }
@@ -178,7 +178,7 @@ void Agent::Impl::send_notify(Record& record) {
   want.mode = WantMode::kNotify;
   want.wait_if_lost = record.watchers.empty() || record.notify_if_put_again;
   want.inline_bytes = record.watch_inline;
-  timers_.set(record.notify_timer, now_ + limits_.request_retry, {Timer::Kind::kNotify, record.id, 0, 0});
+  timers_.set(record.notify_timer, now_ + limits_.request_retry, timer::Notify{record.id});
   send(record.home, std::move(want));
 }
 
@@ -204,7 +204,7 @@ void Agent::Impl::became_ready(Record& record, const Found* found) {
   record.notify_request = 0;
   // Who holds it is dead, as we know already: the home will.
   if (!record.watchers.empty())
-    timers_.set(record.notify_timer, now_ + limits_.retry_backoff, {Timer::Kind::kNotify, record.id, 0, 0});
+    timers_.set(record.notify_timer, now_ + limits_.retry_backoff, timer::Notify{record.id});
   const ObjectId id = record.id;
   for (const RequestKey& key : waits) {
     WaitState& wait = waits_.at(key);
@@ -242,14 +242,14 @@ void Agent::Impl::on_client(ClientKey client, std::uint64_t request, client::Rem
   pending.client = client;
   pending.client_request = request;
   pending.id = m.id;
-  timers_.set(pending.deadline, deadline_of(m.timeout_ns), {Timer::Kind::kRequestDeadline, {}, client, request});
+  timers_.set(pending.deadline, deadline_of(m.timeout_ns), timer::RequestDeadline{client, request});
   send_delete(key);
 }
 
 void Agent::Impl::send_delete(std::uint64_t key) {
   DeleteState& pending = deletes_.at(key);
   pending.home = home(pending.id);
-  timers_.set(pending.retry, now_ + limits_.request_retry, {Timer::Kind::kDelete, pending.id, 0, key});
+  timers_.set(pending.retry, now_ + limits_.request_retry, timer::Delete{key});
   send(pending.home, DeleteRequest{key, pending.id});
 }
 

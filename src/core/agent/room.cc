@@ -122,7 +122,7 @@ void Agent::Impl::evict_for(std::uint64_t bytes) {
     asked = true;
     send(records_.at(copy.id).home, EvictRequest{copy.id, copy.version});
   }
-  if (asked || !room_timer_) timers_.set(room_timer_, now_ + limits_.request_retry, {Timer::Kind::kRoom, {}, 0, 0});
+  if (asked || !room_timer_) timers_.set(room_timer_, now_ + limits_.request_retry, timer::Room{});
 }
 
 void Agent::Impl::on(NodeRef from, const EvictReply& m) {

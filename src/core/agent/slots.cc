@@ -112,8 +112,8 @@ void Agent::Impl::start_slot(const SlotKey& key) {
   // Others may have room: an output is soon given up, and the target itself not much later.
   const bool root = slot.order.role == SlotRole::kRoot;
   const Duration patience = root ? limits_.request_retry : limits_.retry_backoff * 10;
-  timers_.set(slot.room_deadline, now_ + patience, {Timer::Kind::kSlotRoom, key.first, 0, key.second});
-  queue_for_room({key.first, slot_bytes(slot.order), false, key.second, 0, 0, {}, {}});
+  timers_.set(slot.room_deadline, now_ + patience, timer::SlotRoom{key});
+  queue_for_room({key.target, slot_bytes(slot.order), false, key.slot, 0, 0, {}, {}});
 }
 
 std::uint64_t Agent::Impl::slot_bytes(const SlotOrder& order) const {
@@ -269,7 +269,7 @@ void Agent::Impl::continue_slot(const SlotKey& key) {
     if (slot.waits_since + limits_.request_retry <= now_)
       return refuse_slot(key, Code::kStoreFull, {}, room_numbers(slot_bytes(slot.order)));
     const Time soon = now_ + limits_.retry_backoff;
-    return timers_.set(slot.room_deadline, soon, {Timer::Kind::kSlotRoom, key.first, 0, key.second});
+    return timers_.set(slot.room_deadline, soon, timer::SlotRoom{key});
   }
   slot.waits_since = Time::never();
   run_slot(key);
@@ -286,8 +286,8 @@ void Agent::Impl::tell_coordinator(const SlotKey& key) {
   SlotRecord& slot = slots_.at(key);
   const bool root = slot.order.role == SlotRole::kRoot && slot.state != SlotState::kDone;
   timers_.set(slot.refresh, now_ + (root ? limits_.want_refresh / 10 : limits_.want_refresh),
-              {Timer::Kind::kSlot, key.first, 0, key.second});
-  SlotUpdate update{key.first, key.second, slot.order.version, slot.state, Code::kOk, {}, {}, 0};
+              timer::SlotReport{key});
+  SlotUpdate update{key.target, key.slot, slot.order.version, slot.state, Code::kOk, {}, {}, 0};
   if (slot.out != 0) {
     const std::uint32_t slice = out_slice(slot.order);
     // Of the slices that come into being here: one, or all of them in turn.
@@ -309,7 +309,7 @@ void Agent::Impl::refuse_slot(SlotKey key, Code code, ObjectId culprit, const st
 
 void Agent::Impl::send_refusal(NodeRef to, const SlotKey& key, Version version, Code code, ObjectId culprit,
                                const std::string& why) {
-  send(to, SlotUpdate{key.first, key.second, version, SlotState::kRefused, code, culprit,
+  send(to, SlotUpdate{key.target, key.slot, version, SlotState::kRefused, code, culprit,
                       "node " + self().id.to_string() + ": " + why, 0});
 }
 
@@ -334,11 +334,11 @@ void Agent::Impl::on(NodeRef from, const SlotEnd& m) {
 
 // The coordinator commits all slices or none: what holds for one slot here holds for its neighbours.
 void Agent::Impl::commit_slot(const SlotKey& key) {
-  const ObjectId target = key.first;
+  const ObjectId target = key.target;
   const Version version = slots_.at(key).order.version;
   const CopyKey copy_key = slots_.at(key).out;
   std::vector<SlotKey> roots;
-  for (auto it = slots_.lower_bound({target, 0}); it != slots_.end() && it->first.first == target; ++it)
+  for (auto it = slots_.lower_bound({target, 0}); it != slots_.end() && it->first.target == target; ++it)
     if (it->second.order.version == version && it->second.order.role == SlotRole::kRoot) roots.push_back(it->first);
   Copy& out = *table_.find(copy_key);
   const bool ours = out.current;
@@ -373,10 +373,10 @@ void Agent::Impl::drop_slot(SlotKey key) {
   SlotRecord& slot = slots_.at(key);
   timers_.cancel(slot.refresh);
   timers_.cancel(slot.room_deadline);
-  std::erase_if(room_queue_, [&](const RoomRequest& r) { return r.slot == key.second && r.id == key.first; });
+  std::erase_if(room_queue_, [&](const RoomRequest& r) { return r.slot == key.slot && r.id == key.target; });
   if (slot.order.role == SlotRole::kPin && slot.state == SlotState::kDone)
     for (const SlotSource& source : slot.order.own) unexport(source.id, source.version);
-  if (slot.order.role == SlotRole::kInner && slot.out != 0) unexport(key.first, slot.order.version);
+  if (slot.order.role == SlotRole::kInner && slot.out != 0) unexport(key.target, slot.order.version);
   std::vector<CopyKey> held = slot.own;
   for (SlotFeed& feed : slot.feeds) {
     timers_.cancel(feed.retry);
@@ -394,7 +394,7 @@ void Agent::Impl::drop_slot(SlotKey key) {
   } else {
     for (const CopyKey copy : held) release_hold(copy);
   }
-  if (out != 0) drop_output(key.first, out);
+  if (out != 0) drop_output(key.target, out);
   try_room();
 }
 
@@ -421,7 +421,7 @@ void Agent::Impl::drop_slots_of(NodeRef coordinator) {
     COVERAGE_MARK(coordinator_of_a_slot_died);
     const Version version = it->second.order.version;
     drop_slot(key);
-    remember(key.first, version, coordinator_gone(coordinator));
+    remember(key.target, version, coordinator_gone(coordinator));
   }
 }
 
