@@ -23,9 +23,15 @@ struct Limits {
   Duration request_retry = Duration::s(1);    // unanswered put, delete, evict requests are sent again
   Duration stall_after = Duration::ms(500);   // a parent silent this long is asked around: 10 missed signs of life
   Duration starved_every = Duration::ms(50);  // a live parent with nothing to send says so this often
-  Duration retry_backoff = Duration::ms(20);  // before asking a home again that refused or disagreed
-
   Duration drain = Duration::s(5);  // who is told to stop finishes transfers that run, for this long at most
+
+  // --- trying again, in multiples of one pace
+  Duration retry_backoff = Duration::ms(20);  // before asking a home again that refused or disagreed
+  std::uint32_t quick_retries = 3;   // of a pull come at once: its parent died, and every millisecond counts
+  std::uint32_t slowest_retry = 25;  // pauses between further pulls grow up to this many backoffs: half a second
+  std::uint32_t stall_doublings = 6;  // patience with silent parents is doubled so often: 32 s, when our own link is full
+  std::uint32_t input_stalls = 8;     // an input of a reduce has no other parent: it bears so many stalls of silence
+  std::uint32_t parked_stalls = 8;    // a pull waits here for so many stalls: longer than a child that can ask others
 
   // --- membership
   Duration ping_every = Duration::ms(250);        // to peers that we depend on
@@ -49,6 +55,7 @@ struct Limits {
   std::uint32_t crowd = 64;                  // from so many nodes on, two trees may be better than a chain
   std::uint32_t max_slices = 64;             // watermarks of one copy
   std::uint32_t max_children = 16;           // receivers served by one copy at a time
+  std::uint32_t max_parked_pulls = 64;       // of one object, until it is attached; more are refused and ask again
   std::uint64_t default_rate = 125'000'000;  // bytes/s assumed of a link until measured: 1 Gbit/s
   Duration hop_latency = Duration::us(200);  // assumed per relay; reduces: until pings have measured it
 

@@ -12,6 +12,8 @@ namespace {
 
 // With seeds given, a node does not believe that it is alone for this long.
 constexpr Duration kJoinGrace = Duration::s(3);
+// Of the store: requests up to this need not wait behind larger ones that find no room.
+constexpr std::uint64_t kSmallPart = 64;
 
 MembershipOptions membership_options(AgentOptions& options) {
   return {{options.self, 0}, options.address,    options.seeds, std::exchange(options.initial_members, {}),
@@ -33,6 +35,7 @@ std::vector<client::NodeInfo> Agent::nodes() const { return impl_->nodes(); }
 std::vector<DirectorySummary> Agent::directory() const { return impl_->directory(); }
 std::uint64_t Agent::high_water() const { return impl_->allocator().high_water(); }
 std::uint64_t Agent::low_water() const { return impl_->allocator().low_water(); }
+void Agent::check_invariants() const { impl_->check_invariants(); }
 
 Agent::Impl::Impl(AgentOptions options, const Progress& progress, Time now)
     : options_(std::move(options)),
@@ -44,6 +47,11 @@ Agent::Impl::Impl(AgentOptions options, const Progress& progress, Time now)
       known_(limits_.max_tombstones),
       directory_(membership_.self(), limits_, *this, tombstones_, known_),
       table_(options_.capacity),
+      clients_(timers_),
+      errands_(limits_, timers_),
+      room_(options_.capacity / kSmallPart),
+      pulls_(limits_),
+      serves_(limits_, timers_),
       now_(now),
       alive_(membership_.alive()),
       rate_estimate_(limits_.default_rate),
@@ -61,9 +69,30 @@ void Agent::Impl::step(Time now, Event& event, Effects& effects) {
   effects_ = &effects;
   payload_bytes_ = 0;
   std::visit([&](auto& e) { on(e); }, event);
-  drain_local();
-  if (leaving_ == Leaving::kDraining && !is_moving_bytes()) say_goodbye();
+  settle();
+  if (leaving_ == Leaving::kDraining && !is_moving_bytes()) {
+    say_goodbye();
+    settle();
+  }
   effects_ = nullptr;
+}
+
+// Handlers say what has changed; what follows from it is seen to here, once, when they are done.
+void Agent::Impl::settle() {
+  do {
+    drain_local();
+    if (table_.collect([&](CopyKey copy) { emit(effect::CloseCopy{copy}); })) room_.reconsider();
+    if (room_.take_changed()) hand_out_room();
+    for (const ObjectId& id : std::exchange(servable_, {})) {
+      for (const Serves::Asked& asked : serves_.take_parked(id)) consider_pull(asked);
+      touched_.insert(id);
+    }
+    for (const ObjectId& id : std::exchange(touched_, {})) tidy(id);
+  } while (!is_settled());
+}
+
+bool Agent::Impl::is_settled() const {
+  return local_.empty() && !table_.has_noted() && !room_.has_changed() && servable_.empty() && touched_.empty();
 }
 
 Time Agent::Impl::next_wakeup() const {
@@ -120,10 +149,7 @@ bool Agent::Impl::is_moving_bytes() const {
 void Agent::Impl::say_goodbye() {
   leaving_ = Leaving::kGone;
   timers_.cancel(leave_timer_);
-  std::set<RequestKey> pending;
-  for (const auto& [client, state] : clients_)
-    for (const auto& [request, what] : state.requests) pending.insert({client, request});
-  for (const auto& [client, request] : pending) stop_request(client, request, Code::kUnavailable);
+  for (const RequestKey& key : clients_.pending()) stop_request(key, Code::kUnavailable);
   Membership::Output out;
   membership_.leave(out);
   apply(out);
@@ -151,7 +177,7 @@ void Agent::Impl::drain_local() {
 
 // --- timers --------------------------------------------------------------------------------------------------------------
 
-void Agent::Impl::on(const timer::RequestDeadline& t) { stop_request(t.client, t.request, Code::kTimedOut); }
+void Agent::Impl::on(const timer::RequestDeadline& t) { stop_request({t.client, t.request}, Code::kTimedOut); }
 
 void Agent::Impl::on(const timer::Want& t) {
   Record& r = records_.at(t.id);
@@ -167,11 +193,11 @@ void Agent::Impl::on(const timer::Notify& t) {
 
 void Agent::Impl::on(const timer::Claim& t) { send_claim(records_.at(t.id)); }
 
-void Agent::Impl::on(const timer::Delete& t) { send_delete(t.key); }
+void Agent::Impl::on(const timer::Errand& t) { send_errand(t.key); }
 
 void Agent::Impl::on(const timer::Room&) {
   room_timer_.reset();
-  try_room();
+  room_.reconsider();
 }
 
 void Agent::Impl::on(const timer::SlotReport& t) { tell_coordinator(t.slot); }
@@ -181,7 +207,7 @@ void Agent::Impl::on(const timer::SlotFeed& t) { pull_feed(t.slot, t.input); }
 void Agent::Impl::on(const timer::SlotRoom& t) {
   SlotRecord& slot = slots_.at(t.slot);
   slot.room_deadline.reset();
-  if (slot.out != 0) return continue_slot(t.slot);
+  if (slot.out) return continue_slot(t.slot);
   refuse_slot(t.slot, Code::kStoreFull, {}, room_numbers(slot_bytes(slot.order)));
 }
 
@@ -194,9 +220,9 @@ void Agent::Impl::on(const timer::ReduceDeadline& t) {
   cancel_reduction(t.target, Code::kTimedOut, reductions_.at(t.target).reduction.awaited());
 }
 
-void Agent::Impl::on(const timer::ReduceAsk& t) { send_ask(t.key); }
-
-void Agent::Impl::on(const timer::Parked&) { refuse_stale_pulls(); }
+void Agent::Impl::on(const timer::Parked&) {
+  for (const ObjectId& id : serves_.refuse_stale(now_, *effects_)) touched_.insert(id);
+}
 
 void Agent::Impl::on(const timer::Refresh&) { refresh_next_home(); }
 
@@ -210,6 +236,7 @@ Record& Agent::Impl::record(const ObjectId& id) {
     it->second.id = id;
     it->second.home = home(id);
     by_home_[it->second.home.id].insert(id);
+    touched_.insert(id);
   }
   return it->second;
 }
@@ -224,15 +251,23 @@ const Record* Agent::Impl::find(const ObjectId& id) const {
   return it == records_.end() ? nullptr : &it->second;
 }
 
-Copy* Agent::Impl::current_copy(const Record& record) { return record.copy == 0 ? nullptr : table_.find(record.copy); }
+Copy* Agent::Impl::current_copy(const Record& record) { return record.copy == 0 ? nullptr : &table_.at(record.copy); }
+const Copy* Agent::Impl::current_copy(const Record& record) const {
+  return record.copy == 0 ? nullptr : &table_.at(record.copy);
+}
 
-void Agent::Impl::forget_if_unused(const ObjectId& id) {
+// What nobody wants is not fetched, what somebody wants is, and what is neither here nor wanted is forgotten.
+void Agent::Impl::tidy(const ObjectId& id) {
   const auto it = records_.find(id);
-  if (it == records_.end() || !it->second.unused()) return;
-  timers_.cancel(it->second.want_timer);
-  timers_.cancel(it->second.notify_timer);
-  set_want_request(it->second, 0);
-  const auto ids = by_home_.find(it->second.home.id);
+  if (it == records_.end()) return;
+  Record& r = it->second;
+  if (is_unwanted(r)) abandon(r);
+  ensure_fetch(r);
+  if (!r.unused()) return;
+  timers_.cancel(r.want_timer);
+  timers_.cancel(r.notify_timer);
+  set_want_request(r, 0);
+  const auto ids = by_home_.find(r.home.id);
   ids->second.erase(id);
   if (ids->second.empty()) by_home_.erase(ids);
   records_.erase(it);
@@ -248,28 +283,28 @@ client::Status Agent::Impl::status() const {
   s.used = table_.allocator().used();
   s.pinned = table_.pinned_bytes();
   for (const Copy* copy : table_.all()) {
-    if (!copy->current) continue;
-    ++(copy->state == CopyState::kComplete ? s.objects : s.growing);
+    if (!copy->is_current()) continue;
+    ++(copy->is_complete() ? s.objects : s.growing);
   }
   s.members = membership_.alive_count();
   s.directory = directory_.size();
-  for (const auto& [key, client] : clients_) s.waiting += client.requests.size();
+  s.waiting = clients_.pending_count();
   return s;
 }
 
 std::vector<client::ObjectInfo> Agent::Impl::objects() const {
   std::vector<client::ObjectInfo> all;
   for (const Copy* copy : table_.all()) {
-    if (!copy->current) continue;
+    if (!copy->is_current()) continue;
     client::ObjectInfo& info = all.emplace_back();
     info.id = copy->id;
     info.size = copy->extent.size;
     info.bytes = front_bytes(*copy);
-    info.state = copy->state;
+    info.state = copy->state();
     info.primary = copy->primary;
-    info.views = copy->views;
-    info.children = copy->serves;
-    if (!copy->slices.empty() && copy->slices.front().transfer != 0) info.parent = copy->slices.front().parent.id;
+    info.views = copy->users(CopyUser::kView);
+    info.children = copy->users(CopyUser::kServe);
+    if (pulls_.is_running(copy->key, 0)) info.parent = pulls_.last_parent(copy->key, 0).id;
     info.home = home(copy->id).id;
     info.meta = copy->meta;
   }

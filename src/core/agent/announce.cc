@@ -11,15 +11,15 @@ namespace hoplite {
 
 // What this node can tell a home about an object. False: nothing.
 bool Agent::Impl::fact_of(const Record& record, Fact& fact) const {
-  const Copy* copy = record.copy == 0 ? nullptr : table_.find(record.copy);
+  const Copy* copy = current_copy(record);
   if (copy == nullptr) return false;
   // A put that no home has accepted is not a fact yet: the claim itself is repeated.
   if (record.put && !record.put->claimed) return false;
   fact = {record.id,     copy->version,       copy->extent.size,
-          copy->meta,    copy->state,         copy->committed || copy->state == CopyState::kComplete,
+          copy->meta,    copy->state(),       copy->committed,
           copy->primary, copy->slice_count(), 0};
-  if (copy->state == CopyState::kWriting && copy->slices.size() > 1)
-    fact.roots = static_cast<std::uint32_t>(std::ranges::count(copy->slices, true, &SliceFetch::combined));
+  if (copy->life() == CopyLife::kCombining && copy->slices.size() > 1)
+    fact.roots = static_cast<std::uint32_t>(std::ranges::count(copy->slices, true, &CopySlice::combined));
   return true;
 }
 
@@ -52,7 +52,7 @@ class Agent::Impl::Announcing {
   void tell_known() {
     for (const ObjectId& id : agent_.known_.of_home(to_.id)) {
       const Record* r = agent_.find(id);
-      const Copy* copy = r == nullptr || r->copy == 0 ? nullptr : agent_.table_.find(r->copy);
+      const Copy* copy = r == nullptr ? nullptr : std::as_const(agent_).current_copy(*r);
       if (copy != nullptr && copy->committed) continue;  // that fact says it all
       const VersionMemory::Item& known = agent_.known_.at(id);
       add({id, known.version, 0, known.why, CopyState::kKnows, true, false, 1, 0});
@@ -164,10 +164,7 @@ void Agent::Impl::resync(NodeRef peer) {
   else all.finish();
   for (const ObjectId& id : ids)
     if (Record* r = find(id)) ask_again(*r);
-  for (auto& [key, pending] : deletes_)
-    if (pending.home == peer) send_delete(key);
-  for (auto& [key, ask] : asks_)
-    if (ask.home == peer) send_ask(key);
+  for (const std::uint64_t key : errands_.sent_to(peer)) send_errand(key);
   for (const auto& [key, slot] : slots_)
     if (slot.coordinator == peer) tell_coordinator(key);
   reductions_ask_again(peer);

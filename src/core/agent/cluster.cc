@@ -156,10 +156,8 @@ void Agent::Impl::update_view(const std::vector<Membership::Change>& changes, bo
   }
   for (const Membership::Change& change : changes)
     if (change.life == Life::kAlive && membership_.is_alive(change.node)) announce_tombstones(change.node);
-  for (auto& [key, pending] : deletes_)
-    if (pending.home != home(pending.id)) send_delete(key);
-  for (auto& [key, ask] : asks_)
-    if (ask.home != home(ask.target)) send_ask(key);
+  for (const std::uint64_t key : errands_.all())
+    if (const Errands::Errand& errand = *errands_.find(key); errand.home != home(errand.id)) send_errand(key);
   for (const Membership::Change& change : changes)
     if (change.life == Life::kDead) reductions_lose(change.node);
   give_up_moved_reductions();

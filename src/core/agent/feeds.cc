@@ -10,10 +10,6 @@ namespace {
 constexpr std::uint32_t kPatience = 8;
 }  // namespace
 
-SlotFeed& Agent::Impl::feed_at(const std::pair<SlotKey, std::size_t>& place) {
-  return slots_.at(place.first).feeds[place.second];
-}
-
 // --- inputs --------------------------------------------------------------------------------------------------------------
 
 // Outputs of this node's own slots. False: one is not there yet.
@@ -21,13 +17,12 @@ bool Agent::Impl::take_local_inputs(const SlotKey& key) {
   SlotRecord& slot = slots_.at(key);
   for (std::size_t i = 0; i < slot.feeds.size(); ++i) {
     SlotFeed& feed = slot.feeds[i];
-    if (feed.from.node.id != self().id || feed.copy != 0) continue;
+    if (feed.from.node.id != self().id || feed.copy) continue;
     const auto exported = exports_.find({feed.from.id, feed.from.version});
     if (exported == exports_.end()) return false;  // export_copy() looks again
     COVERAGE_MARK(slot_takes_the_output_of_its_own_node);
-    feed.copy = exported->second.copy;
+    feed.copy = table_.use(table_.at(exported->second.copy), CopyUser::kHold);
     feed.local = feed.done = true;
-    ++table_.find(feed.copy)->holds;
   }
   return true;
 }
@@ -37,13 +32,13 @@ void Agent::Impl::take_over_inputs(std::vector<SlotFeed>& before, SlotRecord& sl
   for (const SlotInput& input : slot.order.inputs) {
     SlotFeed& feed = slot.feeds.emplace_back();
     const auto old = std::ranges::find(before, input, &SlotFeed::from);
-    if (old != before.end() && old->copy != 0 && (old->local || old->slice == slot.order.slice)) {
+    if (old != before.end() && old->copy && (old->local || old->slice == slot.order.slice)) {
       COVERAGE_MARK(slot_kept_an_input);
       std::swap(feed, *old);
     }
     feed.from = input;
-    if (feed.copy != 0 && !feed.local)
-      feeds_[feed.copy] = {{slot.order.target, slot.order.slot}, slot.feeds.size() - 1};
+    if (feed.copy && !feed.local)
+      pulls_.set_owner(feed.copy.key(), Pulls::InputOf{{slot.order.target, slot.order.slot}, slot.feeds.size() - 1});
     timers_.cancel(feed.retry);
   }
 }
@@ -52,33 +47,29 @@ void Agent::Impl::take_over_inputs(std::vector<SlotFeed>& before, SlotRecord& sl
 bool Agent::Impl::reserve_feeds(SlotRecord& slot) {
   const SlotOrder& o = slot.order;
   const SliceRange range = slice_range(o.source_size, o.slices, o.slice);
-  std::vector<CopyKey> added;
+  std::vector<Copy*> added;
   for (SlotFeed& feed : slot.feeds) {
-    if (feed.copy != 0) continue;
-    Copy* copy = table_.add(feed.from.id, feed.from.version, range.end - range.begin, Alignment::kCacheLine);
-    if (copy == nullptr) {
-      for (const CopyKey key : added) table_.collect(*table_.find(key));
-      return false;
-    }
-    copy->current = false;
-    added.push_back(copy->key);
+    if (feed.copy) continue;
+    added.push_back(table_.add(feed.from.id, feed.from.version, range.size(), Alignment::kCacheLine, CopyLife::kHidden));
+    if (added.back() != nullptr) continue;
+    added.pop_back();
+    for (Copy* copy : added) table_.take_back(*copy);
+    return false;
   }
   auto next = added.begin();
   for (SlotFeed& feed : slot.feeds) {
-    if (feed.copy != 0) continue;
-    Copy& copy = *table_.find(*next++);
-    ++copy.holds;
-    feed.copy = copy.key;
+    if (feed.copy) continue;
+    feed.copy = table_.use(**next++, CopyUser::kHold);
     feed.slice = o.slice;
-    feed.watermark = range.begin;
-    copy.open = true;
-    open_part(copy, o);
+    feed.valid = ValidBytes(range);
+    open_part(feed.copy.copy(), o);
   }
   return true;
 }
 
 // A copy of what is combined has only that slice, if there are several.
-void Agent::Impl::open_part(const Copy& copy, const SlotOrder& o) {
+void Agent::Impl::open_part(Copy& copy, const SlotOrder& o) {
+  table_.opened(copy);
   const std::uint32_t only = o.slices > 1 ? o.slice : kAllSlices;
   emit(effect::OpenCopy{copy.key, copy.extent, o.slices, false, o.source_size, only});
 }
@@ -88,55 +79,40 @@ void Agent::Impl::pull_feed(const SlotKey& key, std::size_t index) {
   if (index >= slot.feeds.size()) return;
   SlotFeed& feed = slot.feeds[index];
   timers_.cancel(feed.retry);
-  if (feed.done || feed.transfer != 0 || feed.copy == 0) return;
+  if (feed.done || !feed.copy || pulls_.is_running(feed.copy.key(), slot.order.slice)) return;
   const Address* address = membership_.address_of(feed.from.node.id);
-  Copy& copy = *table_.find(feed.copy);
-  if (address == nullptr || copy.closing) {
-    const Time later = now_ + limits_.retry_backoff * 5;
-    return timers_.set(feed.retry, later, timer::SlotFeed{key, index});
-  }
-  feed.transfer = next_transfer_++;
-  pulls_[feed.transfer] = {copy.key, slot.order.slice};
-  ++copy.pulls;
+  if (address == nullptr)
+    return timers_.set(feed.retry, now_ + limits_.retry_backoff * 5, timer::SlotFeed{key, index});
   membership_.touch(now_, feed.from.node.id);
   PullRequest pull;
-  pull.transfer = feed.transfer;
   pull.id = feed.from.id;
   pull.version = feed.from.version;
   pull.slice = slot.order.slice;
   pull.slices = slot.order.slices;
-  pull.offset = feed.watermark;
+  pull.offset = feed.valid.front();
   pull.slot = true;
   pull.target = slot.order.target;
-  // There is nobody else to pull it from: silence only tells of a connection that died without a word.
-  emit(effect::StartPull{feed.from.node, *address, copy.key, pull, patience(feed.silences) * 8});
+  pulls_.start(table_.use(feed.copy.copy(), CopyUser::kPull), {feed.from.node, *address, pull}, *effects_);
 }
 
-void Agent::Impl::feed_ended(std::pair<SlotKey, std::size_t> at, const event::PullEnded& e) {
-  SlotFeed& feed = feed_at(at);
-  feed.transfer = 0;
-  if (e.valid.front() > feed.watermark) feed.silences = 0;
-  feed.watermark = std::max(feed.watermark, e.valid.front());
+void Agent::Impl::feed_ended(const Pulls::InputOf& of, const Pulls::Ended& e) {
+  SlotFeed& feed = slots_.at(of.slot).feeds[of.input];
+  feed.valid.extend_to(std::max(feed.valid.front(), e.valid.front()));
   if (e.how == PullEnd::kComplete) {
     feed.done = true;
     return;
   }
   COVERAGE_MARK(slot_input_interrupted);
-  ++feed.failures;
-  if (e.how != PullEnd::kConnectionLost && feed.failures >= kPatience)
-    return refuse_slot(at.first, Code::kUnavailable, feed.from.id,
+  if (e.how != PullEnd::kConnectionLost && e.failures >= kPatience)
+    return refuse_slot(of.slot, Code::kUnavailable, feed.from.id,
                        "node " + feed.from.node.id.to_string() + " does not have it");
-  const Duration pause = limits_.retry_backoff * std::min<std::int64_t>(feed.failures, 10);
-  timers_.set(feed.retry, now_ + pause, timer::SlotFeed{at.first, at.second});
+  timers_.set(feed.retry, now_ + pulls_.pause_after(e.failures), timer::SlotFeed{of.slot, of.input});
 }
 
 void Agent::Impl::release_feed(SlotFeed& feed) {
   timers_.cancel(feed.retry);
-  if (feed.copy == 0) return;
-  const auto it = feed.local ? feeds_.end() : feeds_.find(feed.copy);
-  if (it != feeds_.end() && &feed_at(it->second) == &feed) feeds_.erase(it);
-  release_hold(std::exchange(feed.copy, 0));
-  feed.transfer = 0;
+  if (feed.copy && !feed.local) pulls_.forget(feed.copy.key());
+  feed.copy = {};
 }
 
 // --- what others may pull ------------------------------------------------------------------------------------------------
@@ -145,11 +121,11 @@ void Agent::Impl::export_copy(const ObjectId& id, Version version, CopyKey copy)
   Export& item = exports_[{id, version}];
   item.copy = copy;
   ++item.slots;
-  reconsider_parked(id);
+  servable_.insert(id);
   std::vector<SlotKey> waiting;  // slots of this node that take it
   for (const auto& [key, slot] : slots_)
-    if (slot.out == 0 && std::ranges::any_of(slot.feeds, [&](const SlotFeed& feed) {
-          return feed.copy == 0 && feed.from == SlotInput{self(), id, version};
+    if (!slot.out && std::ranges::any_of(slot.feeds, [&](const SlotFeed& feed) {
+          return !feed.copy && feed.from == SlotInput{self(), id, version};
         }))
       waiting.push_back(key);
   for (const SlotKey& key : waiting)
@@ -161,16 +137,14 @@ void Agent::Impl::unexport(const ObjectId& id, Version version) {
   if (it != exports_.end() && --it->second.slots == 0) exports_.erase(it);
 }
 
-void Agent::Impl::serve_export(Copy& copy, const ParkedPull& asked) {
+void Agent::Impl::serve_export(Copy& copy, const Serves::Asked& asked) {
   const PullRequest& pull = asked.pull;
-  const auto refuse = [&] { emit(effect::RefusePull{asked.channel, pull.transfer, Code::kUnavailable}); };
-  if (copy.closing || copy.serves >= 2 * limits_.max_children * pull.slices) return refuse();
   const auto combined = combines_.find({copy.key, pull.slice});
   const SlotOrder* order = combined == combines_.end() ? nullptr : &slots_.at(combined->second).order;
   // While it is being combined, only the slice that it is of, and no further than it is.
   if (order != nullptr && (pull.slice != order->slice || pull.slices != order->slices ||
                            pull.offset > progress_.valid(copy.key, pull.slice).front()))
-    return refuse();
+    return Serves::refuse(asked, *effects_);
   accept_pull(copy, asked);
 }
 

@@ -139,16 +139,16 @@ std::unique_ptr<ParentPlanner> Agent::Impl::make_planner(std::uint64_t size, std
 
 bool Agent::Impl::can_inline(const ObjectId& id, Version version) const {
   const Record* r = find(id);
-  const Copy* copy = r == nullptr || r->copy == 0 ? nullptr : table_.find(r->copy);
+  const Copy* copy = r == nullptr ? nullptr : current_copy(*r);
   return copy != nullptr && copy->version == version && copy->extent.size <= limits_.inline_bytes &&
-         (copy->state == CopyState::kComplete || (r->put && r->put->sealed_sent));
+         (copy->is_complete() || (r->put && r->put->sealed_sent));
 }
 
 void Agent::Impl::flush(Directory::Output& out) {
   for (Directory::Outgoing& send_one : out.sends) {
     if (send_one.with_bytes) {
       const Record* r = find(std::get<InlineObject>(send_one.message).id);
-      send(send_one.to, std::move(send_one.message), effect::Payload::kExtent, table_.find(r->copy)->extent);
+      send(send_one.to, std::move(send_one.message), effect::Payload::kExtent, table_.at(r->copy).extent);
     } else {
       send(send_one.to, std::move(send_one.message));
     }
@@ -181,15 +181,10 @@ void Agent::Impl::on(NodeRef from, const PutRequest& m) {
 void Agent::Impl::store_home_copy(const PutRequest& put) {
   Record& r = record(put.id);
   if (r.copy != 0 || r.put) return;
-  Copy* copy = table_.add(put.id, put.version, put.size, Alignment::kCacheLine);
-  if (copy == nullptr) {
-    forget_if_unused(put.id);
-    return;
-  }
+  Copy* copy = table_.add(put.id, put.version, put.size, Alignment::kCacheLine, CopyLife::kComplete);
+  if (copy == nullptr) return;
   if (put.size > 0) emit(effect::StorePayload{copy->extent});
   copy->meta = put.meta;
-  copy->state = CopyState::kComplete;
-  copy->committed = true;
   table_.touch(*copy);
   r.copy = copy->key;
   directory_.add_own_copy(put.id, put.version);

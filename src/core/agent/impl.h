@@ -6,11 +6,12 @@
 //   home.cc      this node as a home: messages to the directory
 //   puts.cc      clients that write
 //   gets.cc      clients that read; asking the home
-//   pulls.cc     pulling from parents, serving children
-//   room.cc      memory: copies, views, eviction, waiting for room
+//   transfers.cc pulling from parents, serving children
+//   memory.cc    copies that come and go, eviction, waiting for room
 //   slots.cc     places in reduces that this node fills; feeds.cc: what they pull and serve
 //   reduces.cc   this node as the coordinator of reduces
 //   requests.cc  clients' waits, deletes, cancels and deaths
+//   invariants.cc  what the parts must agree on between steps
 #pragma once
 
 #include <deque>
@@ -23,8 +24,13 @@
 
 #include "base/random.h"
 #include "core/agent/agent.h"
+#include "core/agent/clients.h"
+#include "core/agent/errands.h"
+#include "core/agent/pulls.h"
 #include "core/agent/recent.h"
 #include "core/agent/records.h"
+#include "core/agent/room.h"
+#include "core/agent/serves.h"
 #include "core/directory/directory.h"
 #include "core/membership/membership.h"
 #include "core/reduce/reduction.h"
@@ -44,6 +50,7 @@ class Agent::Impl final : private Directory::Host {
   std::vector<client::NodeInfo> nodes() const;
   std::vector<Directory::Summary> directory() const { return directory_.summary(); }
   const ExtentAllocator& allocator() const { return table_.allocator(); }
+  void check_invariants() const;
 
  private:
   // --- agent.cc
@@ -68,7 +75,7 @@ class Agent::Impl final : private Directory::Host {
   void on(const timer::Want& t);
   void on(const timer::Notify& t);
   void on(const timer::Claim& t);
-  void on(const timer::Delete& t);
+  void on(const timer::Errand& t);
   void on(const timer::Room& t);
   void on(const timer::Resync& t);
   void on(const timer::SlotReport& t);
@@ -76,10 +83,12 @@ class Agent::Impl final : private Directory::Host {
   void on(const timer::SlotRoom& t);
   void on(const timer::Reduction& t);
   void on(const timer::ReduceDeadline& t);
-  void on(const timer::ReduceAsk& t);
   void on(const timer::Parked& t);
   void on(const timer::Refresh& t);
   void on(const timer::Leave& t);
+  void settle();
+  bool is_settled() const;
+  void tidy(const ObjectId& id);
   void deliver(NodeRef from, const Message& message, std::uint64_t payload_bytes);
   void drain_local();
   template <typename E> void emit(E effect) { effects_->emplace_back(std::move(effect)); }
@@ -160,11 +169,11 @@ class Agent::Impl final : private Directory::Host {
   Code put_refused(const ObjectId& id) const;
   ObjectId id_or_fresh(const ObjectId& id);
   Copy* add_put_copy(const ObjectId& id, std::uint64_t size, std::string meta, Alignment alignment);
-  bool create_now(ClientKey client, std::uint64_t request, const ObjectId& id, std::uint64_t size,
-                  const std::string& meta);
+  bool create_now(const Room::Create& create, std::uint64_t size);
   void begin_put(Record& record, Copy& copy, ClientKey client);
   void send_claim(Record& record);
   void commit_put(Record& record);
+  PutState end_put(Record& record);
   void fail_put(Record& record, Code code, const std::string& why);
   void give_up_put(Record& record);
 
@@ -181,25 +190,22 @@ class Agent::Impl final : private Directory::Host {
   void reset_followers(Record& record);
   void fulfil_gets(Record& record);
   void fail_gets(Record& record, Code code, bool only_those_who_mind_loss, const std::string& why);
-  void drop_get(Record& record, std::size_t index);
-  void abandon_if_unwanted(Record& record);
+  bool is_unwanted(const Record& record) const;
+  void abandon(Record& record);
+  bool begin_fetch(Record& record, const Assign& m);
+  void pull_as_assigned(Record& record, const Assign& m);
   std::string waiting_for(const Record& record) const;
 
-  // --- pulls.cc
-  Duration patience(std::uint32_t silences) const;
+  // --- transfers.cc
   bool start_pull(Record& record, Copy& copy, std::uint32_t slice, NodeRef parent);
+  void fetch_accepted(const Pulls::Accepted& e);
+  void fetch_ended(const Pulls::Ended& e);
   void complete_fetch(Record& record, Copy& copy);
   std::uint32_t pace_kib(const Copy& copy) const;
-  void consider_pull(const ParkedPull& asked);
-  void reconsider_parked(const ObjectId& id);
-  void refuse_parked(const ObjectId& id);
-  void park(const ParkedPull& asked);
-  void refuse_stale_pulls();
-  Duration park_for() const;
-  void accept_pull(Copy& copy, const ParkedPull& asked);
+  void consider_pull(const Serves::Asked& asked);
+  Serves::Source source_of(const Record& record, const Copy& copy, std::uint32_t slice) const;
+  void accept_pull(Copy& copy, const Serves::Asked& asked);
   void open_in_data_plane(Copy& copy);
-  bool has_children(const Copy& copy) const;
-  bool has_children(const Copy& copy, std::uint32_t slice) const;
   std::uint64_t front_bytes(const Copy& copy) const;
 
   // --- slots.cc
@@ -211,7 +217,8 @@ class Agent::Impl final : private Directory::Host {
   void continue_slot(const SlotKey& key);
   void run_slot(const SlotKey& key);
   bool reserve_feeds(SlotRecord& slot);
-  void open_part(const Copy& copy, const SlotOrder& o);
+  void open_part(Copy& copy, const SlotOrder& o);
+  SlotRecord replace_slot(const SlotKey& key);
   void start_slot(const SlotKey& key);
   bool take_local_inputs(const SlotKey& key);
   bool begin_slot(const SlotKey& key);
@@ -220,8 +227,7 @@ class Agent::Impl final : private Directory::Host {
   void begin_root(SlotRecord& slot);
   void start_combine(const SlotKey& key, SlotRecord& slot);
   void pull_feed(const SlotKey& key, std::size_t index);
-  SlotFeed& feed_at(const std::pair<SlotKey, std::size_t>& place);
-  void feed_ended(std::pair<SlotKey, std::size_t> feed, const event::PullEnded& e);
+  void feed_ended(const Pulls::InputOf& of, const Pulls::Ended& e);
   void update_slot(const SlotKey& key, SlotState state);
   void refuse_slot(SlotKey key, Code code, ObjectId culprit, const std::string& why);
   void send_refusal(NodeRef to, const SlotKey& key, Version version, Code code, ObjectId culprit,
@@ -229,13 +235,12 @@ class Agent::Impl final : private Directory::Host {
   void refuse_slots_into(CopyKey out, Code code, const std::string& why);
   void tell_coordinator(const SlotKey& key);
   void release_feed(SlotFeed& feed);
-  void release_hold(CopyKey copy);
   void export_copy(const ObjectId& id, Version version, CopyKey copy);
   void unexport(const ObjectId& id, Version version);
-  void serve_export(Copy& copy, const ParkedPull& asked);
+  void serve_export(Copy& copy, const Serves::Asked& asked);
   void commit_slot(const SlotKey& key);
   void drop_slot(SlotKey key);
-  void drop_output(const ObjectId& target, CopyKey out);
+  void drop_output(const ObjectId& target, CopyUse out);
   void drop_slots_of(NodeRef coordinator);
   std::uint64_t slot_bytes(const SlotOrder& order) const;
 
@@ -253,10 +258,11 @@ class Agent::Impl final : private Directory::Host {
     ReduceReport report() const;
     void note_progress(const SlotUpdate& update);
   };
+  // --- invariants.cc
+  void check_record(const Record& r) const;
+  void check_slot(const SlotKey& key, const SlotRecord& slot) const;
+
   std::optional<Error> check_here(const ReduceSpec& spec) const;
-  void ask_home(ClientKey client, std::uint64_t request, const ObjectId& target, Message message);
-  void send_ask(std::uint64_t key);
-  void end_ask(std::uint64_t key, client::Reply answer);
   void carry_on(const ObjectId& target, Reduction::Output& out);
   void finish(const ObjectId& target);
   void watch(const ObjectId& source, const ObjectId& target, std::uint64_t inline_bytes);
@@ -273,18 +279,12 @@ class Agent::Impl final : private Directory::Host {
   void forget_reductions();
   LinkCost link_cost() const;
 
-  // --- room.cc
-  void detach(Record& record);
-  void collect(CopyKey key);
-  void hold_view(ClientKey client, Copy& copy);
-  void release_view(ClientKey client, CopyKey key);
-  void queue_for_room(RoomRequest request);
+  // --- memory.cc
+  void retire(Record& record);
+  void hand_out_room();
+  bool take_room(const Room::Waiter& waiter);
   void evict_for(std::uint64_t bytes);
-  void try_room();
-  bool grant_room(RoomRequest& request);
-  bool may_pass_queue(const Record& record, std::uint64_t size) const;
   void wait_for_room(Record& record, std::uint64_t size);
-  void leave_room_queue(const ObjectId& fetch_of);
   std::string room_numbers(std::uint64_t size) const;
 
   // --- requests.cc
@@ -297,21 +297,24 @@ class Agent::Impl final : private Directory::Host {
   template <typename T> void on_client(ClientKey client, std::uint64_t request, T& unexpected);
   void reply(ClientKey client, std::uint64_t request, client::Reply message);
   void fail(ClientKey client, std::uint64_t request, Code code, std::string why);
-  bool begin_request(ClientKey client, std::uint64_t request, PendingRequest pending);
+  bool begin_request(const RequestKey& key, Clients::Kind kind, const ObjectId& id, std::int64_t timeout_ns,
+                     std::uint64_t errand = 0);
   bool too_many_objects(ClientKey client, std::uint64_t request, std::size_t more);
-  void end_request(ClientKey client, std::uint64_t request);
-  void stop_request(ClientKey client, std::uint64_t request, Code code);
+  void stop_request(const RequestKey& key, Code code);
+  void stop_get(const RequestKey& key, Record& record, Code code, const std::string& who);
   void became_ready(Record& record, const Found* found = nullptr);
   void end_wait(RequestKey key);
   void send_notify(Record& record);
-  void send_delete(std::uint64_t key);
+  void ask_home(const RequestKey& asked, const ObjectId& id, std::int64_t timeout_ns, Message message);
+  void send_errand(std::uint64_t key);
+  void end_errand(std::uint64_t key, client::Reply answer);
   Time deadline_of(std::int64_t timeout_ns) const;
 
   Record& record(const ObjectId& id);
   Record* find(const ObjectId& id);
   const Record* find(const ObjectId& id) const;
   Copy* current_copy(const Record& record);
-  void forget_if_unused(const ObjectId& id);
+  const Copy* current_copy(const Record& record) const;
 
   AgentOptions options_;
   const Limits& limits_;
@@ -323,6 +326,11 @@ class Agent::Impl final : private Directory::Host {
   Directory directory_;
   ObjectTable table_;
   Timers timers_;
+  Clients clients_;
+  Errands errands_;
+  Room room_;
+  Pulls pulls_;
+  Serves serves_;
 
   // During a step only.
   Time now_;
@@ -332,14 +340,10 @@ class Agent::Impl final : private Directory::Host {
   std::vector<NodeRef> alive_;                    // sorted
   std::unordered_map<ObjectId, Record> records_;  // never iterated: the order would differ from run to run
   std::map<NodeId, std::set<ObjectId>> by_home_;  // the ids of all records
-  std::unordered_map<ClientKey, ClientState> clients_;
-  std::unordered_map<TransferId, PullState> pulls_;
-  std::unordered_map<ServeId, ServeState> serves_;
-  std::map<ObjectId, std::vector<ParkedPull>> parked_pulls_;
-  std::optional<Timers::Handle> parked_timer_;
+  // What `settle` has to look at: records that may be unwanted or unused, and ids that may be served now.
+  std::set<ObjectId> touched_;
+  std::set<ObjectId> servable_;
   std::map<RequestKey, WaitState> waits_;
-  std::map<std::uint64_t, DeleteState> deletes_;
-  std::deque<RoomRequest> room_queue_;
   std::optional<Timers::Handle> room_timer_;
   std::deque<Message> local_;           // from this node to itself
   std::map<NodeId, Time> unreachable_;  // alive, but not directly: relay to them until then
@@ -351,10 +355,9 @@ class Agent::Impl final : private Directory::Host {
   std::uint64_t rate_estimate_;            // bytes/s that a sender is taken to have, from what fetches achieved
 
   std::map<SlotKey, SlotRecord> slots_;
-  std::map<CopyKey, std::pair<SlotKey, std::size_t>> feeds_;  // whose input a copy is
   std::map<std::pair<CopyKey, std::uint32_t>, SlotKey>
       combines_;                                     // whose output a slice is, while it is being combined
-  std::map<CopyKey, std::vector<CopyKey>> used_by_;  // copies that its combine reads until it is closed
+  std::map<CopyKey, std::vector<CopyUse>> used_by_;  // copies that its combine reads until it is closed
   struct Export {
     CopyKey copy = 0;
     std::uint32_t slots = 0;
@@ -367,15 +370,12 @@ class Agent::Impl final : private Directory::Host {
     std::pair<NodeId, std::uint64_t> asked;
   };
   Recent<Ended> ended_;  // what became of reduces, for those who ask
-  std::map<std::uint64_t, ReduceAsk> asks_;
   Recent<NodeRef> started_;  // reduces that were asked for here, and who coordinates them
 
   enum class Leaving : std::uint8_t { kNo, kDraining, kGone } leaving_ = Leaving::kNo;
   std::optional<Timers::Handle> leave_timer_;
 
   std::uint64_t next_request_ = 1;
-  std::uint64_t next_transfer_ = 1;
-  std::uint64_t next_serve_ = 1;
   std::uint64_t next_id_ = 1;
 };
 

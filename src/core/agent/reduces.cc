@@ -29,63 +29,33 @@ void Agent::Impl::on_client(ClientKey client, std::uint64_t request, client::Red
   if (const auto wrong = check_here(m.spec)) return fail(client, request, wrong->code, wrong->message);
   if (too_many_objects(client, request, m.spec.sources.size())) return;
   const ObjectId target = m.spec.target;
-  ask_home(client, request, target, ReduceRequest{0, std::move(m.spec)});
+  ask_home({client, request}, target, -1, ReduceRequest{0, std::move(m.spec)});
 }
 
 void Agent::Impl::on_client(ClientKey client, std::uint64_t request, client::AddSources& m) {
   if (m.sources.size() > limits_.max_sources) return fail(client, request, Code::kInvalidArgument, "too many sources");
   if (const auto wrong = check_sources(m.target, m.sources)) return fail(client, request, wrong->code, wrong->message);
-  ask_home(client, request, m.target, AddSources{0, m.target, std::move(m.sources)});
+  ask_home({client, request}, m.target, -1, AddSources{0, m.target, std::move(m.sources)});
 }
 
 void Agent::Impl::on_client(ClientKey client, std::uint64_t request, client::GetReduce& m) {
-  ask_home(client, request, m.target, ReduceQuery{0, m.target});
-}
-
-void Agent::Impl::ask_home(ClientKey client, std::uint64_t request, const ObjectId& target, Message message) {
-  if (target.is_nil()) return fail(client, request, Code::kInvalidArgument, "the nil id names no object");
-  const std::uint64_t key = next_request_++;
-  if (!begin_request(client, request, {PendingRequest::Kind::kReduce, target, key})) return;
-  std::visit(
-      [&](auto& m) {
-        if constexpr (requires { m.request; }) m.request = key;
-      },
-      message);
-  asks_[key] = {client, request, target, std::move(message), {}, {}};
-  send_ask(key);
-}
-
-void Agent::Impl::send_ask(std::uint64_t key) {
-  ReduceAsk& ask = asks_.at(key);
-  ask.home = home(ask.target);
-  timers_.set(ask.retry, now_ + limits_.request_retry, timer::ReduceAsk{key});
-  send(ask.home, ask.message);
-}
-
-void Agent::Impl::end_ask(std::uint64_t key, client::Reply answer) {
-  const auto it = asks_.find(key);
-  ReduceAsk ask = std::move(it->second);
-  asks_.erase(it);
-  timers_.cancel(ask.retry);
-  reply(ask.client, ask.client_request, std::move(answer));
+  ask_home({client, request}, m.target, -1, ReduceQuery{0, m.target});
 }
 
 void Agent::Impl::on(NodeRef from, const ReduceReply& m) {
-  const auto it = asks_.find(m.request);
-  if (it == asks_.end()) return;
+  const Errands::Errand* errand = errands_.find(m.request);
+  if (errand == nullptr) return;
   // A home of before that has accepted it may have made the target already, and then it is taken for the present one.
-  if (it->second.home != from && m.code != Code::kOk) return;
-  if (m.code == Code::kUnavailable) {  // the home does not know yet what it should know
-    const Time soon = now_ + limits_.retry_backoff;
-    return timers_.set(it->second.retry, soon, timer::ReduceAsk{m.request});
-  }
+  if (errand->home != from && m.code != Code::kOk) return;
+  // The home does not know yet what it should know.
+  if (m.code == Code::kUnavailable) return errands_.send_at(m.request, now_ + limits_.retry_backoff);
   if (m.code == Code::kOk) {
     // As long as no source has come, nobody but its coordinator and its asker may know of a reduce.
-    if (std::holds_alternative<ReduceRequest>(it->second.message)) started_.put(m.target, from);
-    return end_ask(m.request, client::Reducing{m.target});
+    if (std::holds_alternative<ReduceRequest>(errand->message)) started_.put(m.target, from);
+    return end_errand(m.request, client::Reducing{m.target});
   }
   const std::string who = "object " + m.target.to_string() + " (home " + from.id.to_string() + ")";
-  end_ask(m.request, client::Failed{m.code, m.text.empty() ? who : who + ": " + m.text});
+  end_errand(m.request, client::Failed{m.code, m.text.empty() ? who : who + ": " + m.text});
 }
 
 // If it had ended well, there are bytes, and they are believed.
@@ -104,8 +74,8 @@ std::string Agent::Impl::coordinator_gone(NodeRef coordinator) {
 }
 
 void Agent::Impl::on(NodeRef from, const ReduceAnswer& m) {
-  const auto it = asks_.find(m.request);
-  if (it != asks_.end() && it->second.home == from) end_ask(m.request, client::Reduction{m.report});
+  const Errands::Errand* errand = errands_.find(m.request);
+  if (errand != nullptr && errand->home == from) end_errand(m.request, client::Reduction{m.report});
 }
 
 // --- the coordinator -----------------------------------------------------------------------------------------------------
@@ -320,7 +290,7 @@ void Agent::Impl::watch(const ObjectId& source, const ObjectId& target, std::uin
   r.watchers.insert(target);
   r.watch_inline = std::max(r.watch_inline, inline_bytes);
   const Copy* copy = current_copy(r);
-  if (copy != nullptr && copy->state == CopyState::kComplete) return became_ready(r);
+  if (copy != nullptr && copy->is_complete()) return became_ready(r);
   send_notify(r);
 }
 
@@ -359,7 +329,7 @@ void Agent::Impl::unwatch_all(const ReduceReport& report) {
     r->notify_request = 0;
     r->watch_inline = 0;
     send(r->home, Unwant{source.id, WantMode::kNotify});
-    forget_if_unused(source.id);
+    touched_.insert(source.id);
   }
 }
 

@@ -4,6 +4,7 @@
 // is held until the coordinator ends it, or is dead.
 #include <algorithm>
 
+#include "base/check.h"
 #include "base/coverage.h"
 #include "core/agent/impl.h"
 #include "protocol/operator.h"
@@ -48,31 +49,37 @@ void Agent::Impl::on(NodeRef from, const SlotOrder& m) {
   if (existing == slots_.end() && slots_.size() >= limits_.max_objects)
     return refuse(Code::kStoreFull, "it has too many places in reduces");
   SlotRecord before;
-  if (existing != slots_.end()) {
-    before = existing->second;
-    if (before.windows > 1 && before.order.slice > 0) COVERAGE_MARK(slot_ordered_anew_between_its_windows);
-    for (const CopyKey own : before.own) ++table_.find(own)->holds;
-    for (SlotFeed& feed : before.feeds) {
-      feed.retry.reset();
-      if (feed.copy != 0) ++table_.find(feed.copy)->holds;
-    }
-    drop_slot(key);
-  }
+  if (existing != slots_.end()) before = replace_slot(key);
   SlotRecord& slot = slots_[key];
   slot.coordinator = from;
   slot.order = m;
   cut_into_windows(slot);
   const SlotSource* missing = hold_sources(slot, before);
   if (missing == nullptr) take_over_inputs(before.feeds, slot);
-  for (const CopyKey own : before.own) release_hold(own);
   for (SlotFeed& feed : before.feeds) release_feed(feed);
   if (missing != nullptr) return refuse_slot(key, Code::kUnavailable, missing->id, "it is not here");
   if (m.role == SlotRole::kPin) {
-    for (std::size_t i = 0; i < m.own.size(); ++i) export_copy(m.own[i].id, m.own[i].version, slot.own[i]);
+    for (std::size_t i = 0; i < m.own.size(); ++i) export_copy(m.own[i].id, m.own[i].version, slot.own[i].key());
     return update_slot(key, SlotState::kDone);
   }
   start_slot(key);
   if (slots_.contains(key)) tell_coordinator(key);
+}
+
+// Ends the slot, but for what the next order may go on with.
+SlotRecord Agent::Impl::replace_slot(const SlotKey& key) {
+  SlotRecord& slot = slots_.at(key);
+  if (slot.windows > 1 && slot.order.slice > 0) COVERAGE_MARK(slot_ordered_anew_between_its_windows);
+  SlotRecord kept;
+  kept.order = slot.order;
+  for (const CopyUse& own : slot.own) kept.own.push_back(own.again());
+  for (SlotFeed& feed : slot.feeds) {
+    timers_.cancel(feed.retry);
+    kept.feeds.push_back({feed.from, feed.copy.again(), feed.local, feed.slice, feed.valid, feed.done, {}});
+    feed.local = true;  // its pulls go on
+  }
+  drop_slot(key);
+  return kept;
 }
 
 // Its own sources stay until it ends, also when they are deleted meanwhile and the order is given anew. What is missing, or
@@ -83,12 +90,11 @@ const SlotSource* Agent::Impl::hold_sources(SlotRecord& slot, const SlotRecord& 
     const Record* r = find(source.id);
     Copy* copy = r == nullptr ? nullptr : current_copy(*r);
     if (held != before.order.own.end())
-      copy = table_.find(before.own[static_cast<std::size_t>(held - before.order.own.begin())]);
-    if (copy == nullptr || copy->version != source.version || copy->state != CopyState::kComplete ||
+      copy = &before.own[static_cast<std::size_t>(held - before.order.own.begin())].copy();
+    if (copy == nullptr || copy->version != source.version || !copy->is_final() ||
         copy->extent.size != slot.order.source_size)
       return &source;
-    ++copy->holds;
-    slot.own.push_back(copy->key);
+    slot.own.push_back(table_.use(*copy, CopyUser::kHold));
     open_in_data_plane(*copy);
   }
   return nullptr;
@@ -113,7 +119,7 @@ void Agent::Impl::start_slot(const SlotKey& key) {
   const bool root = slot.order.role == SlotRole::kRoot;
   const Duration patience = root ? limits_.request_retry : limits_.retry_backoff * 10;
   timers_.set(slot.room_deadline, now_ + patience, timer::SlotRoom{key});
-  queue_for_room({key.target, slot_bytes(slot.order), false, key.slot, 0, 0, {}, {}});
+  room_.wait(Room::Slot{key}, slot_bytes(slot.order));
 }
 
 std::uint64_t Agent::Impl::slot_bytes(const SlotOrder& order) const {
@@ -127,7 +133,7 @@ std::uint64_t Agent::Impl::slot_bytes(const SlotOrder& order) const {
 // False: there is no room yet. Otherwise it is under way, or has been refused.
 bool Agent::Impl::begin_slot(const SlotKey& key) {
   const auto it = slots_.find(key);
-  if (it == slots_.end() || it->second.out != 0) return true;
+  if (it == slots_.end() || it->second.out) return true;
   SlotRecord& slot = it->second;
   if (!table_.allocator().fits(slot_bytes(slot.order))) {
     refuse_slot(key, Code::kStoreFull, {}, room_numbers(slot_bytes(slot.order)));
@@ -143,10 +149,9 @@ bool Agent::Impl::begin_slot(const SlotKey& key) {
 void Agent::Impl::run_slot(const SlotKey& key) {
   SlotRecord& slot = slots_.at(key);
   for (std::size_t i = 0; i < slot.feeds.size(); ++i)
-    if (!slot.feeds[i].local) feeds_[slot.feeds[i].copy] = {key, i};
+    if (!slot.feeds[i].local) pulls_.set_owner(slot.feeds[i].copy.key(), Pulls::InputOf{key, i});
   start_combine(key, slot);
-  for (std::size_t i = 0; i < slot.feeds.size(); ++i)
-    if (!slot.feeds[i].done && slot.feeds[i].transfer == 0) pull_feed(key, i);
+  for (std::size_t i = 0; i < slot.feeds.size(); ++i) pull_feed(key, i);
 }
 
 // Room for the output and for what is pulled: all of it, or nothing.
@@ -157,40 +162,32 @@ bool Agent::Impl::reserve_slot(SlotRecord& slot) {
   // Several slices of one target may be made here.
   const Record* r = root ? find(o.target) : nullptr;
   Copy* out = r == nullptr ? nullptr : current_copy(*r);
-  const bool shared = out != nullptr && out->version == o.version && out->combined;
-  if (!shared) {
-    out = table_.add(o.target, o.version, root ? o.target_size : range.end - range.begin, Alignment::kCacheLine);
-    if (out == nullptr) return false;
-    out->current = false;
-  }
-  const CopyKey key = out->key;
+  const bool shared = out != nullptr && out->version == o.version && out->life() == CopyLife::kCombining;
+  if (!shared)
+    out = table_.add(o.target, o.version, root ? o.target_size : range.size(), Alignment::kCacheLine, CopyLife::kHidden);
+  if (out == nullptr) return false;
   if (!reserve_feeds(slot)) {
-    if (!shared) table_.collect(*table_.find(key));
+    if (!shared) table_.take_back(*out);
     return false;
   }
-  slot.out = key;
-  ++table_.find(key)->holds;
+  slot.out = table_.use(*out, CopyUser::kHold);
   return true;
 }
 
 void Agent::Impl::start_combine(const SlotKey& key, SlotRecord& slot) {
   const SlotOrder& o = slot.order;
   const SliceRange range = slice_range(o.source_size, o.slices, o.slice);
-  Copy& out = *table_.find(slot.out);
+  Copy& out = slot.out.copy();
   const bool root = o.role == SlotRole::kRoot;
-  if (!out.open) {
-    out.open = true;
-    out.combined = true;
-    out.state = CopyState::kWriting;
-    if (root) emit(effect::OpenCopy{out.key, out.extent, o.target_slices, false, 0, kAllSlices});
-    else open_part(out, o);
+  if (out.in_data_plane() == InDataPlane::kNotOpen) {
     if (root) open_target(slot);
+    else open_part(out, o);
   }
   if (root) begin_root(slot);
   else export_copy(o.target, o.version, out.key);
   effect::Combine combine{out.key, out_slice(o), o.op, o.type, o.divide_by, !root, {}};
-  for (const CopyKey own : slot.own) combine.inputs.push_back({own, 0, range.begin});
-  for (const SlotFeed& feed : slot.feeds) combine.inputs.push_back({feed.copy, o.slice, range.begin});
+  for (const CopyUse& own : slot.own) combine.inputs.push_back({own.key(), 0, range.begin});
+  for (const SlotFeed& feed : slot.feeds) combine.inputs.push_back({feed.copy.key(), o.slice, range.begin});
   combines_[{out.key, combine.slice}] = key;
   emit(std::move(combine));
 }
@@ -198,7 +195,7 @@ void Agent::Impl::start_combine(const SlotKey& key, SlotRecord& slot) {
 // The output of a root is the object itself, from its first byte on.
 void Agent::Impl::open_target(SlotRecord& slot) {
   const SlotOrder& o = slot.order;
-  Copy& out = *table_.find(slot.out);
+  Copy& out = slot.out.copy();
   // A client that is putting it has lost: the home has given the id to the reduce.
   if (Record* putting = find(o.target); putting != nullptr && putting->put)
     fail_put(*putting, Code::kExists, "object " + o.target.to_string());
@@ -206,32 +203,31 @@ void Agent::Impl::open_target(SlotRecord& slot) {
   if (r.fetch != Fetch::kIdle) stop_asking(r);
   if (const Copy* old = current_copy(r)) {
     send(r.home, Withdraw{o.target, old->version});
-    detach(r);
-  }
-  out.current = true;
-  out.meta = o.meta;
-  for (std::uint32_t i = 0; i < o.target_slices; ++i) {
-    const SliceRange range = slice_range(o.target_size, o.target_slices, i);
-    const bool here = slot.windows > 1;  // every part of it comes into being here
-    out.slices.push_back(
-        {.attached = here, .begin = range.begin, .watermark = range.begin, .end = range.end, .combined = here});
+    retire(r);
   }
   r.copy = out.key;
+  table_.become(out, CopyLife::kCombining);
+  out.meta = o.meta;
+  out.cut_into(o.target_slices);
+  if (slot.windows > 1)  // every part of it comes into being here
+    for (CopySlice& slice : out.slices) slice = {slice.valid, SliceState::kAttached, true};
+  pulls_.set_owner(out.key, Pulls::FetchOf{o.target});
+  open_in_data_plane(out);
 }
 
 // One slice of the target comes into being here. If there are others, they are fetched from where they do.
 void Agent::Impl::begin_root(SlotRecord& slot) {
   const SlotOrder& o = slot.order;
-  Copy& out = *table_.find(slot.out);
-  SliceFetch& slice = out.slices[o.target_slice];
-  slice.combined = slice.attached = true;
+  Copy& out = slot.out.copy();
+  CopySlice& slice = out.slices[o.target_slice];
+  CHECK(slice.combined || slice.needs_parent(), o.target.to_string(), o.target_slice, static_cast<int>(slice.state));
+  slice.combined = true;
+  slice.state = SliceState::kAttached;
   Record& r = records_.at(o.target);
   announce(r);
-  const bool striped = std::ranges::any_of(out.slices, [](const SliceFetch& s) { return !s.combined; });
-  out.kept = striped;
-  if (striped && r.fetch == Fetch::kIdle) send_want(r);
+  if (out.is_striped() && r.fetch == Fetch::kIdle) send_want(r);
   fulfil_gets(r);
-  reconsider_parked(o.target);
+  servable_.insert(o.target);
 }
 
 // --- combined -----------------------------------------------------------------------------------------------------------
@@ -256,7 +252,6 @@ void Agent::Impl::next_window(const SlotKey& key) {
     if (feed.local) continue;
     release_feed(feed);
     feed.done = false;
-    feed.failures = 0;
   }
   continue_slot(key);
 }
@@ -288,11 +283,11 @@ void Agent::Impl::tell_coordinator(const SlotKey& key) {
   timers_.set(slot.refresh, now_ + (root ? limits_.want_refresh / 10 : limits_.want_refresh),
               timer::SlotReport{key});
   SlotUpdate update{key.target, key.slot, slot.order.version, slot.state, Code::kOk, {}, {}, 0};
-  if (slot.out != 0) {
+  if (slot.out) {
     const std::uint32_t slice = out_slice(slot.order);
     // Of the slices that come into being here: one, or all of them in turn.
     const SliceRange range = slice_range(slot.order.target_size, slot.order.target_slices, slice);
-    update.bytes = progress_.valid(slot.out, slice).front() - (root && slot.windows == 1 ? range.begin : 0);
+    update.bytes = progress_.valid(slot.out.key(), slice).front() - (root && slot.windows == 1 ? range.begin : 0);
   }
   send(slot.coordinator, std::move(update));
 }
@@ -317,7 +312,7 @@ void Agent::Impl::send_refusal(NodeRef to, const SlotKey& key, Version version, 
 void Agent::Impl::refuse_slots_into(CopyKey out, Code code, const std::string& why) {
   std::vector<SlotKey> keys;
   for (const auto& [key, slot] : slots_)
-    if (slot.out == out) keys.push_back(key);
+    if (slot.out.key() == out) keys.push_back(key);
   for (const SlotKey& key : keys) refuse_slot(key, code, {}, why);
 }
 
@@ -336,78 +331,55 @@ void Agent::Impl::on(NodeRef from, const SlotEnd& m) {
 void Agent::Impl::commit_slot(const SlotKey& key) {
   const ObjectId target = key.target;
   const Version version = slots_.at(key).order.version;
-  const CopyKey copy_key = slots_.at(key).out;
+  Copy& out = slots_.at(key).out.copy();
   std::vector<SlotKey> roots;
   for (auto it = slots_.lower_bound({target, 0}); it != slots_.end() && it->first.target == target; ++it)
     if (it->second.order.version == version && it->second.order.role == SlotRole::kRoot) roots.push_back(it->first);
-  Copy& out = *table_.find(copy_key);
-  const bool ours = out.current;
+  const bool ours = out.is_current();
   out.committed = true;
   for (const SlotKey& root : roots) {
-    const std::uint32_t slice = slots_.at(root).order.target_slice;
-    if (ours) {
-      const bool all = slots_.at(root).windows > 1;
-      for (std::uint32_t i = all ? 0 : slice; i < (all ? out.slices.size() : slice + 1); ++i) {
-        out.slices[i].done = true;
-        emit(effect::SealCopy{out.key, i});
-      }
+    const SlotRecord& slot = slots_.at(root);
+    const bool all = slot.windows > 1;
+    const std::uint32_t first = all ? 0 : slot.order.target_slice;
+    const std::uint32_t end = all ? out.slice_count() : first + 1;
+    for (std::uint32_t i = first; ours && i < end; ++i) {
+      out.slices[i].state = SliceState::kDone;
+      emit(effect::SealCopy{out.key, i});
     }
     drop_slot(root);
   }
   if (!ours) return;
-  Record& r = records_.at(target);
-  if (std::ranges::all_of(out.slices, &SliceFetch::done)) {
-    out.primary = true;
-    complete_fetch(r, out);
-  } else {
-    reconsider_parked(target);
-  }
-}
-
-void Agent::Impl::release_hold(CopyKey key) {
-  --table_.find(key)->holds;
-  collect(key);
+  servable_.insert(target);
+  if (!std::ranges::all_of(out.slices, &CopySlice::is_done)) return;
+  out.primary = true;
+  complete_fetch(records_.at(target), out);
 }
 
 void Agent::Impl::drop_slot(SlotKey key) {
-  SlotRecord& slot = slots_.at(key);
+  SlotRecord slot = std::move(slots_.at(key));
+  slots_.erase(key);
   timers_.cancel(slot.refresh);
   timers_.cancel(slot.room_deadline);
-  std::erase_if(room_queue_, [&](const RoomRequest& r) { return r.slot == key.slot && r.id == key.target; });
+  room_.leave(Room::Slot{key});
   if (slot.order.role == SlotRole::kPin && slot.state == SlotState::kDone)
     for (const SlotSource& source : slot.order.own) unexport(source.id, source.version);
-  if (slot.order.role == SlotRole::kInner && slot.out != 0) unexport(key.target, slot.order.version);
-  std::vector<CopyKey> held = slot.own;
+  if (slot.order.role == SlotRole::kInner && slot.out) unexport(key.target, slot.order.version);
+  std::vector<CopyUse> held = std::move(slot.own);
   for (SlotFeed& feed : slot.feeds) {
-    timers_.cancel(feed.retry);
-    if (feed.copy == 0) continue;
-    if (!feed.local) feeds_.erase(feed.copy);
-    held.push_back(feed.copy);
+    held.push_back(feed.copy.again());
+    release_feed(feed);
   }
-  const CopyKey out = slot.out;
-  const std::uint32_t slice = out_slice(slot.order);
-  slots_.erase(key);
   // What is being combined is let go when the data plane has let go of it.
-  if (combines_.erase({out, slice}) > 0) {
-    std::vector<CopyKey>& used = used_by_[out];
-    used.insert(used.end(), held.begin(), held.end());
-  } else {
-    for (const CopyKey copy : held) release_hold(copy);
-  }
-  if (out != 0) drop_output(key.target, out);
-  try_room();
+  if (combines_.erase({slot.out.key(), out_slice(slot.order)}) > 0)
+    std::ranges::move(held, std::back_inserter(used_by_[slot.out.key()]));
+  if (slot.out) drop_output(key.target, std::move(slot.out));
 }
 
-void Agent::Impl::drop_output(const ObjectId& target, CopyKey key) {
+void Agent::Impl::drop_output(const ObjectId& target, CopyUse out) {
   Record* r = find(target);
-  const Copy& out = *table_.find(key);
-  const bool unfinished = r != nullptr && r->copy == key && !out.committed;
-  if (unfinished) send(r->home, Withdraw{target, out.version});
-  release_hold(key);
-  if (!unfinished) return;
-  detach(*r);
-  ensure_fetch(*r);
-  forget_if_unused(target);
+  if (r == nullptr || r->copy != out.key() || out.copy().committed) return;
+  send(r->home, Withdraw{target, out.copy().version});
+  retire(*r);
 }
 
 // Nobody takes over: what it coordinated is lost, and who asks will be told why.

@@ -29,7 +29,7 @@ struct Notify {  // ask the home (again) to be told
 struct Claim {  // send the put to the home again
   ObjectId id;
 };
-struct Delete {  // send it again
+struct Errand {  // send it to the home again
   std::uint64_t key = 0;
 };
 struct Room {};  // try again to make room
@@ -52,18 +52,15 @@ struct Reduction {  // something is due
 struct ReduceDeadline {
   ObjectId target;
 };
-struct ReduceAsk {  // send the request to the home again
-  std::uint64_t key = 0;
-};
 struct Parked {};   // refuse pulls that have waited for too long
 struct Refresh {};  // tell the next home everything, as a matter of routine
 struct Leave {};    // we were told to stop, and have waited long enough for running transfers
 
 }  // namespace timer
 
-using Timer = std::variant<timer::RequestDeadline, timer::Want, timer::Notify, timer::Claim, timer::Delete, timer::Room,
+using Timer = std::variant<timer::RequestDeadline, timer::Want, timer::Notify, timer::Claim, timer::Errand, timer::Room,
                            timer::Resync, timer::SlotReport, timer::SlotFeed, timer::SlotRoom, timer::Reduction,
-                           timer::ReduceDeadline, timer::ReduceAsk, timer::Parked, timer::Refresh, timer::Leave>;
+                           timer::ReduceDeadline, timer::Parked, timer::Refresh, timer::Leave>;
 
 class Timers {
  public:
