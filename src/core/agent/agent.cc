@@ -10,11 +10,6 @@
 namespace hoplite {
 namespace {
 
-// With seeds given, a node does not believe that it is alone for this long.
-constexpr Duration kJoinGrace = Duration::s(3);
-// Of the store: requests up to this need not wait behind larger ones that find no room.
-constexpr std::uint64_t kSmallPart = 64;
-
 MembershipOptions membership_options(AgentOptions& options) {
   return {{options.self, 0}, options.address,    options.seeds, std::exchange(options.initial_members, {}),
           options.limits,    mix64(options.seed)};
@@ -49,7 +44,7 @@ Agent::Impl::Impl(AgentOptions options, const Progress& progress, Time now)
       table_(options_.capacity),
       clients_(timers_),
       errands_(limits_, timers_),
-      room_(options_.capacity / kSmallPart),
+      room_(options_.capacity / limits_.small_share),
       pulls_(limits_),
       serves_(limits_, timers_),
       now_(now),
@@ -58,7 +53,7 @@ Agent::Impl::Impl(AgentOptions options, const Progress& progress, Time now)
       ended_(limits_.max_reports),
       started_(limits_.max_reports) {
   const bool joining = std::ranges::any_of(options_.seeds, [&](const Address& a) { return a != options_.address; });
-  if (joining) directory_.hold_until(now + kJoinGrace);
+  if (joining) directory_.hold_until(now + limits_.join_grace);
   Directory::Output out;
   directory_.set_view(now, alive_, out);
   timers_.set(refresh_timer_, now + limits_.announce_every, timer::Refresh{});

@@ -7,10 +7,6 @@
 #include "core/directory/view.h"
 
 namespace hoplite {
-namespace {
-// A live peer that could not be dialled is reached through others for this long, then tried again.
-constexpr Duration kRelayFor = Duration::s(2);
-}  // namespace
 
 NodeRef Agent::Impl::home(const ObjectId& id) const { return home_of(id, alive_); }
 
@@ -89,7 +85,7 @@ void Agent::Impl::on(const event::PeerLost& e) {
   membership_.on_peer_lost(now_, e.peer, e.why, out);
   apply(out);
   if (!membership_.is_alive(e.peer)) return;
-  if (e.why == Loss::kTimedOut) unreachable_[e.peer.id] = now_ + kRelayFor;
+  if (e.why == Loss::kTimedOut) unreachable_[e.peer.id] = now_ + limits_.relay_for;
   resync_at(e.peer.id, now_ + limits_.retry_backoff);
 }
 
@@ -185,7 +181,7 @@ void Agent::Impl::on(NodeRef from, const NotHome& m) {
   Record* r = find(m.id);
   if (r == nullptr || r->home != from) return;
   // One of us lags behind; the Sync that follows, or the next gossip, settles it. Then we ask again.
-  const Time soon = now_ + limits_.retry_backoff * 2;
+  const Time soon = now_ + limits_.settle_after();
   if (r->copy != 0) resync_at(from.id, soon);
   if (r->fetch == Fetch::kAsking) timers_.set(r->want_timer, soon, timer::Want{m.id});
   if (r->wants_notice()) timers_.set(r->notify_timer, soon, timer::Notify{m.id});

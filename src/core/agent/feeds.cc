@@ -5,11 +5,6 @@
 #include "core/agent/impl.h"
 
 namespace hoplite {
-namespace {
-// Pulls of an input that were refused or fell silent before the coordinator is told.
-constexpr std::uint32_t kPatience = 8;
-}  // namespace
-
 // --- inputs --------------------------------------------------------------------------------------------------------------
 
 // Outputs of this node's own slots. False: one is not there yet.
@@ -82,7 +77,7 @@ void Agent::Impl::pull_feed(const SlotKey& key, std::size_t index) {
   if (feed.done || !feed.copy || pulls_.is_running(feed.copy.key(), slot.order.slice)) return;
   const Address* address = membership_.address_of(feed.from.node.id);
   if (address == nullptr)
-    return timers_.set(feed.retry, now_ + limits_.retry_backoff * 5, timer::SlotFeed{key, index});
+    return timers_.set(feed.retry, now_ + limits_.settle_after(), timer::SlotFeed{key, index});
   membership_.touch(now_, feed.from.node.id);
   PullRequest pull;
   pull.id = feed.from.id;
@@ -103,7 +98,7 @@ void Agent::Impl::feed_ended(const Pulls::InputOf& of, const Pulls::Ended& e) {
     return;
   }
   COVERAGE_MARK(slot_input_interrupted);
-  if (e.how != PullEnd::kConnectionLost && e.failures >= kPatience)
+  if (e.how != PullEnd::kConnectionLost && e.failures >= limits_.input_refusals)
     return refuse_slot(of.slot, Code::kUnavailable, feed.from.id,
                        "node " + feed.from.node.id.to_string() + " does not have it");
   timers_.set(feed.retry, now_ + pulls_.pause_after(e.failures), timer::SlotFeed{of.slot, of.input});

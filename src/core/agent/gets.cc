@@ -163,7 +163,7 @@ void Agent::Impl::on(NodeRef from, const Waiting& m) {
     // It is there, but we refuse whoever has it: forgive them, after a while.
     const bool picky = m.version != 0 && !r->avoid.empty();
     r->avoid.clear();
-    const Duration pause = picky ? std::min(limits_.retry_backoff * 10, limits_.want_refresh) : limits_.want_refresh;
+    const Duration pause = picky ? std::min(limits_.forgive_after(), limits_.want_refresh) : limits_.want_refresh;
     timers_.set(r->want_timer, now_ + pause, timer::Want{m.id});
   } else if (r->notify_request == m.request) {
     timers_.set(r->notify_timer, now_ + limits_.want_refresh, timer::Notify{m.id});
@@ -264,12 +264,12 @@ void Agent::Impl::pull_as_assigned(Record& record, const Assign& m) {
   record.fetch = Fetch::kPulling;
   record.told_lost = false;
   // No parent for a slice: the plan has a better place soon, or we refuse whoever has it. Forgive them, after a while.
-  const Duration not_yet = record.avoid.empty() ? limits_.retry_backoff / 2 : limits_.retry_backoff * 10;
+  const Duration not_yet = record.avoid.empty() ? limits_.retry_backoff / 2 : limits_.forgive_after();
   if (std::ranges::all_of(m.parents, [](const NodeRef& parent) { return parent.id.is_nil(); })) record.avoid.clear();
   for (std::uint32_t i = 0; i < m.slices; ++i) {
     if (!copy.slices[i].needs_parent()) continue;
     if (m.parents[i].id.is_nil()) want_later(record, not_yet);
-    else if (!start_pull(record, copy, i, m.parents[i])) want_later(record, limits_.retry_backoff * 2);
+    else if (!start_pull(record, copy, i, m.parents[i])) want_later(record, limits_.settle_after());
   }
 }
 

@@ -44,7 +44,7 @@ bool Agent::Impl::take_room(const Room::Waiter& waiter) {
 void Agent::Impl::wait_for_room(Record& record, std::uint64_t size) {
   if (record.room_granted) {  // and yet it did not fit: not again at once
     record.room_granted = false;
-    return want_later(record, limits_.retry_backoff * 5);
+    return want_later(record, limits_.retry_backoff * limits_.room_backoffs);
   }
   if (record.fetch == Fetch::kNeedsRoom) return;
   stop_asking(record);

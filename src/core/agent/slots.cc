@@ -104,7 +104,7 @@ const SlotSource* Agent::Impl::hold_sources(SlotRecord& slot, const SlotRecord& 
 // memory is needed for one part of each.
 void Agent::Impl::cut_into_windows(SlotRecord& slot) {
   SlotOrder& o = slot.order;
-  const bool whole = limits_.always_whole || traits_of(o.op).whole_contributions;
+  const bool whole = limits_.always_whole || needs_whole_contributions(o.op);
   if (!whole || o.role != SlotRole::kRoot || o.slices != 1 || o.target_slices != 1) return;
   const std::uint64_t part = limits_.slice_bytes != 0 ? limits_.slice_bytes : kMiB;
   const std::uint64_t windows = std::clamp<std::uint64_t>(o.target_size / part, 1, limits_.max_slices);
@@ -117,7 +117,7 @@ void Agent::Impl::start_slot(const SlotKey& key) {
   SlotRecord& slot = slots_.at(key);
   // Others may have room: an output is soon given up, and the target itself not much later.
   const bool root = slot.order.role == SlotRole::kRoot;
-  const Duration patience = root ? limits_.request_retry : limits_.retry_backoff * 10;
+  const Duration patience = root ? limits_.request_retry : limits_.retry_backoff * limits_.output_backoffs;
   timers_.set(slot.room_deadline, now_ + patience, timer::SlotRoom{key});
   room_.wait(Room::Slot{key}, slot_bytes(slot.order));
 }
@@ -280,7 +280,7 @@ void Agent::Impl::update_slot(const SlotKey& key, SlotState state) {
 void Agent::Impl::tell_coordinator(const SlotKey& key) {
   SlotRecord& slot = slots_.at(key);
   const bool root = slot.order.role == SlotRole::kRoot && slot.state != SlotState::kDone;
-  timers_.set(slot.refresh, now_ + (root ? limits_.want_refresh / 10 : limits_.want_refresh),
+  timers_.set(slot.refresh, now_ + (root ? limits_.want_refresh / limits_.reports_per_refresh : limits_.want_refresh),
               timer::SlotReport{key});
   SlotUpdate update{key.target, key.slot, slot.order.version, slot.state, Code::kOk, {}, {}, 0};
   if (slot.out) {

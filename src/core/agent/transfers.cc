@@ -6,9 +6,6 @@
 #include "core/agent/impl.h"
 
 namespace hoplite {
-namespace {
-constexpr std::uint64_t kWorthMeasuring = kMiB;
-}  // namespace
 
 void Agent::Impl::open_in_data_plane(Copy& copy) {
   if (copy.in_data_plane() != InDataPlane::kNotOpen) return;
@@ -100,7 +97,7 @@ void Agent::Impl::fetch_ended(const Pulls::Ended& e) {
 
 // At what rate the fetch went, KiB/s; 0 if that says little about links: small objects, and those that were still written.
 std::uint32_t Agent::Impl::pace_kib(const Copy& copy) const {
-  if (copy.extent.size < kWorthMeasuring || !copy.timed_since) return 0;
+  if (copy.extent.size < limits_.worth_measuring_bytes || !copy.timed_since) return 0;
   const double seconds = std::max((now_ - *copy.timed_since).seconds(), 1e-6);
   const double rate_kib = std::clamp(static_cast<double>(copy.extent.size) / seconds / 1024, 1.0, 4e9);
   return static_cast<std::uint32_t>(rate_kib);

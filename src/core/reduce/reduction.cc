@@ -23,7 +23,7 @@ Reduction::Reduction(Options options)
       spec_(std::move(options.spec)),
       link_(options.link),
       limits_(options.limits),
-      whole_(limits_.always_whole || traits_of(spec_.op).whole_contributions),
+      whole_(limits_.always_whole || needs_whole_contributions(spec_.op)),
       random_(options.seed),
       source_order_(spec_.sources) {
   for (const ObjectId& id : source_order_) sources_[id];
