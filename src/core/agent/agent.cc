@@ -47,6 +47,7 @@ Agent::Impl::Impl(AgentOptions options, const Progress& progress, Time now)
       room_(options_.capacity / limits_.small_share),
       pulls_(limits_),
       serves_(limits_, timers_),
+      slots_({limits_, progress_, timers_, table_, room_, pulls_}, *this),
       now_(now),
       alive_(membership_.alive()),
       rate_estimate_(limits_.default_rate),
@@ -193,17 +194,6 @@ void Agent::Impl::on(const timer::Errand& t) { send_errand(t.key); }
 void Agent::Impl::on(const timer::Room&) {
   room_timer_.reset();
   room_.reconsider();
-}
-
-void Agent::Impl::on(const timer::SlotReport& t) { tell_coordinator(t.slot); }
-
-void Agent::Impl::on(const timer::SlotFeed& t) { pull_feed(t.slot, t.input); }
-
-void Agent::Impl::on(const timer::SlotRoom& t) {
-  SlotRecord& slot = slots_.at(t.slot);
-  slot.room_deadline.reset();
-  if (slot.out) return continue_slot(t.slot);
-  refuse_slot(t.slot, Code::kStoreFull, {}, room_numbers(slot_bytes(slot.order)));
 }
 
 void Agent::Impl::on(const timer::Reduction& t) {

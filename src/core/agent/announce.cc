@@ -165,8 +165,7 @@ void Agent::Impl::resync(NodeRef peer) {
   for (const ObjectId& id : ids)
     if (Record* r = find(id)) ask_again(*r);
   for (const std::uint64_t key : errands_.sent_to(peer)) send_errand(key);
-  for (const auto& [key, slot] : slots_)
-    if (slot.coordinator == peer) tell_coordinator(key);
+  slots_.report_to(peer);
   reductions_ask_again(peer);
 }
 

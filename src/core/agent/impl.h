@@ -8,7 +8,7 @@
 //   gets.cc      clients that read; asking the home
 //   transfers.cc pulling from parents, serving children
 //   memory.cc    copies that come and go, eviction, waiting for room
-//   slots.cc     places in reduces that this node fills; feeds.cc: what they pull and serve
+//   targets.cc   results that come into being here, by slots
 //   reduces.cc   this node as the coordinator of reduces
 //   requests.cc  clients' waits, deletes, cancels and deaths
 //   invariants.cc  what the parts must agree on between steps
@@ -31,19 +31,20 @@
 #include "core/agent/records.h"
 #include "core/agent/room.h"
 #include "core/agent/serves.h"
+#include "core/agent/slots.h"
 #include "core/directory/directory.h"
 #include "core/membership/membership.h"
 #include "core/reduce/reduction.h"
 
 namespace hoplite {
 
-class Agent::Impl final : private Directory::Host {
+class Agent::Impl final : private Directory::Host, private Slots::Host {
  public:
   Impl(AgentOptions options, const Progress& progress, Time now);
 
   void step(Time now, Event& event, Effects& effects);
   Time next_wakeup() const;
-  NodeRef self() const { return membership_.self(); }
+  NodeRef self() const override { return membership_.self(); }
   bool has_left() const { return leaving_ == Leaving::kGone; }
   client::Status status() const;
   std::vector<client::ObjectInfo> objects() const;
@@ -64,7 +65,7 @@ class Agent::Impl final : private Directory::Host {
   void on(const event::ServePrioritized&) {}
   void on(const event::ServeEnded& e);
   void on(const event::CopyClosed& e);
-  void on(const event::Combined& e);
+  void on(const event::Combined& e) { slots_.on_combined(e); }
   void on(const event::CopyGrown& e);
   void on(event::ClientAsked& e);
   void on(const event::ClientGone& e);
@@ -78,9 +79,9 @@ class Agent::Impl final : private Directory::Host {
   void on(const timer::Errand& t);
   void on(const timer::Room& t);
   void on(const timer::Resync& t);
-  void on(const timer::SlotReport& t);
-  void on(const timer::SlotFeed& t);
-  void on(const timer::SlotRoom& t);
+  void on(const timer::SlotReport& t) { slots_.on_timer(t); }
+  void on(const timer::SlotFeed& t) { slots_.on_timer(t); }
+  void on(const timer::SlotRoom& t) { slots_.on_timer(t); }
   void on(const timer::Reduction& t);
   void on(const timer::ReduceDeadline& t);
   void on(const timer::Parked& t);
@@ -126,12 +127,12 @@ class Agent::Impl final : private Directory::Host {
   void on(NodeRef from, const ReduceReply& m);
   void on(NodeRef from, const ReduceQuery& m);
   void on(NodeRef from, const ReduceAnswer& m);
-  void on(NodeRef from, const SlotOrder& m);
+  void on(NodeRef from, const SlotOrder& m) { slots_.on_order(from, m); }
   void on(NodeRef from, const SlotUpdate& m);
-  void on(NodeRef from, const SlotEnd& m);
+  void on(NodeRef from, const SlotEnd& m) { slots_.on_end(from, m); }
 
   // --- cluster.cc
-  void send(NodeRef to, Message message, effect::Payload payload = effect::Payload::kNone, Extent extent = {});
+  void send(NodeRef to, Message message, effect::Payload payload, Extent extent);
   bool is_detoured(NodeId node) const;
   void apply(Membership::Output& out);
   void update_view(const std::vector<Membership::Change>& changes, bool all);
@@ -205,44 +206,21 @@ class Agent::Impl final : private Directory::Host {
   void consider_pull(const Serves::Asked& asked);
   Serves::Source source_of(const Record& record, const Copy& copy, std::uint32_t slice) const;
   void accept_pull(Copy& copy, const Serves::Asked& asked);
-  void open_in_data_plane(Copy& copy);
+  void open_in_data_plane(Copy& copy) override;
   std::uint64_t front_bytes(const Copy& copy) const;
 
-  // --- slots.cc
-  bool sane(const SlotOrder& order) const;
-  const SlotSource* hold_sources(SlotRecord& slot, const SlotRecord& before);
-  void take_over_inputs(std::vector<SlotFeed>& before, SlotRecord& slot);
-  void cut_into_windows(SlotRecord& slot);
-  void next_window(const SlotKey& key);
-  void continue_slot(const SlotKey& key);
-  void run_slot(const SlotKey& key);
-  bool reserve_feeds(SlotRecord& slot);
-  void open_part(Copy& copy, const SlotOrder& o);
-  SlotRecord replace_slot(const SlotKey& key);
-  void start_slot(const SlotKey& key);
-  bool take_local_inputs(const SlotKey& key);
-  bool begin_slot(const SlotKey& key);
-  bool reserve_slot(SlotRecord& slot);
-  void open_target(SlotRecord& slot);
-  void begin_root(SlotRecord& slot);
-  void start_combine(const SlotKey& key, SlotRecord& slot);
-  void pull_feed(const SlotKey& key, std::size_t index);
-  void feed_ended(const Pulls::InputOf& of, const Pulls::Ended& e);
-  void update_slot(const SlotKey& key, SlotState state);
-  void refuse_slot(SlotKey key, Code code, ObjectId culprit, const std::string& why);
-  void send_refusal(NodeRef to, const SlotKey& key, Version version, Code code, ObjectId culprit,
-                    const std::string& why);
-  void refuse_slots_into(CopyKey out, Code code, const std::string& why);
-  void tell_coordinator(const SlotKey& key);
-  void release_feed(SlotFeed& feed);
-  void export_copy(const ObjectId& id, Version version, CopyKey copy);
-  void unexport(const ObjectId& id, Version version);
-  void serve_export(Copy& copy, const Serves::Asked& asked);
-  void commit_slot(const SlotKey& key);
-  void drop_slot(SlotKey key);
-  void drop_output(const ObjectId& target, CopyUse out);
+  // --- targets.cc (Slots::Host)
+  Time now() const override { return now_; }
+  void send(NodeRef to, Message message) override { send(to, std::move(message), effect::Payload::kNone, {}); }
+  Effects& effects() override { return *effects_; }
+  const Address* depend_on(NodeId node) override;
+  Copy* find_copy(const ObjectId& id) override;
+  void become_target(Copy& out) override;
+  void target_grows(Copy& out) override;
+  void target_committed(Copy& out) override;
+  void target_dropped(Copy& out) override;
+  void can_be_pulled(const ObjectId& id) override { servable_.insert(id); }
   void drop_slots_of(NodeRef coordinator);
-  std::uint64_t slot_bytes(const SlotOrder& order) const;
 
   // --- reduces.cc
   struct Coordinated {
@@ -260,7 +238,6 @@ class Agent::Impl final : private Directory::Host {
   };
   // --- invariants.cc
   void check_record(const Record& r) const;
-  void check_slot(const SlotKey& key, const SlotRecord& slot) const;
 
   std::optional<Error> check_here(const ReduceSpec& spec) const;
   void carry_on(const ObjectId& target, Reduction::Output& out);
@@ -285,7 +262,7 @@ class Agent::Impl final : private Directory::Host {
   bool take_room(const Room::Waiter& waiter);
   void evict_for(std::uint64_t bytes);
   void wait_for_room(Record& record, std::uint64_t size);
-  std::string room_numbers(std::uint64_t size) const;
+  std::string room_numbers(std::uint64_t needed) const override;
 
   // --- requests.cc
   void on_client(ClientKey client, std::uint64_t request, client::Cancel& m);
@@ -331,6 +308,7 @@ class Agent::Impl final : private Directory::Host {
   Room room_;
   Pulls pulls_;
   Serves serves_;
+  Slots slots_;
 
   // During a step only.
   Time now_;
@@ -354,15 +332,6 @@ class Agent::Impl final : private Directory::Host {
   std::set<std::uint64_t> open_requests_;  // numbers of the wants and puts that are not answered
   std::uint64_t rate_estimate_;            // bytes/s that a sender is taken to have, from what fetches achieved
 
-  std::map<SlotKey, SlotRecord> slots_;
-  std::map<std::pair<CopyKey, std::uint32_t>, SlotKey>
-      combines_;                                     // whose output a slice is, while it is being combined
-  std::map<CopyKey, std::vector<CopyUse>> used_by_;  // copies that its combine reads until it is closed
-  struct Export {
-    CopyKey copy = 0;
-    std::uint32_t slots = 0;
-  };
-  std::map<std::pair<ObjectId, Version>, Export> exports_;  // what others may pull because a slot keeps it
   std::map<ObjectId, Coordinated> reductions_;
   struct Ended {
     ReduceReport report;

@@ -14,6 +14,7 @@ void Agent::Impl::check_invariants() const {
   room_.check_invariants();
   pulls_.check_invariants();
   serves_.check_invariants();
+  slots_.check_invariants();
   std::size_t known = 0;
   for (const auto& [home, ids] : by_home_) {
     for (const ObjectId& id : ids) {
@@ -24,11 +25,6 @@ void Agent::Impl::check_invariants() const {
     known += ids.size();
   }
   CHECK(known == records_.size(), known, records_.size());
-  for (const auto& [key, slot] : slots_) check_slot(key, slot);
-  for (const auto& [place, key] : combines_) {
-    const auto slot = slots_.find(key);
-    CHECK(slot != slots_.end() && slot->second.out.key() == place.first, key.target.to_string(), place.first);
-  }
 }
 
 void Agent::Impl::check_record(const Record& r) const {
@@ -55,14 +51,6 @@ void Agent::Impl::check_record(const Record& r) const {
     const bool arrives = !slice.combined && (slice.state == SliceState::kAsked || slice.state == SliceState::kAttached);
     CHECK(arrives == pulls_.is_running(copy->key, i), id, i, static_cast<int>(slice.state));
   }
-}
-
-void Agent::Impl::check_slot(const SlotKey& key, const SlotRecord& slot) const {
-  const std::string target = key.target.to_string();
-  CHECK(slot.refresh, target, key.slot);
-  CHECK(slot.own.size() == slot.order.own.size(), target, slot.own.size(), slot.order.own.size());
-  CHECK(slot.out || slot.state != SlotState::kDone || slot.order.role == SlotRole::kPin, target, key.slot);
-  for (const SlotFeed& feed : slot.feeds) CHECK(!feed.local || feed.done, target, key.slot);
 }
 
 }  // namespace hoplite

@@ -30,7 +30,7 @@ void Agent::Impl::hand_out_room() {
 // True: it has what it needs, or does not need it any more.
 bool Agent::Impl::take_room(const Room::Waiter& waiter) {
   if (const auto* create = std::get_if<Room::Create>(&waiter.owner)) return create_now(*create, waiter.bytes);
-  if (const auto* slot = std::get_if<Room::Slot>(&waiter.owner)) return begin_slot(slot->key);
+  if (const auto* slot = std::get_if<Room::Slot>(&waiter.owner)) return slots_.take_room(slot->key);
   if (!table_.allocator().can_allocate(waiter.bytes, Alignment::kCacheLine)) return false;
   Record& r = records_.at(std::get<Room::Fetch>(waiter.owner).id);
   CHECK(r.fetch == Fetch::kNeedsRoom, r.id.to_string(), static_cast<int>(r.fetch));
@@ -125,7 +125,7 @@ void Agent::Impl::on(NodeRef from, const Drop& m) {
   }
   const Code code = m.reason == DropReason::kDeleted ? Code::kDeleted : Code::kExists;
   if (same && copy->life() == CopyLife::kCombining) {
-    refuse_slots_into(copy->key, code, who);
+    slots_.refuse_all_into(copy->key, code, who);
     same = r->copy != 0;
   }
   if (same && r->put) fail_put(*r, code, who);
@@ -136,9 +136,9 @@ void Agent::Impl::on(NodeRef from, const Drop& m) {
   stop_asking(*r);
 }
 
-std::string Agent::Impl::room_numbers(std::uint64_t size) const {
+std::string Agent::Impl::room_numbers(std::uint64_t needed) const {
   const ExtentAllocator& a = table_.allocator();
-  return format_size(size) + " needed; the store has " + format_size(a.capacity()) + ", " + format_size(a.used()) +
+  return format_size(needed) + " needed; the store has " + format_size(a.capacity()) + ", " + format_size(a.used()) +
          " in use, of which " + format_size(table_.pinned_bytes()) + " cannot be evicted";
 }
 

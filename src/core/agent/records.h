@@ -83,27 +83,4 @@ struct WaitState {
   std::size_t count = 0;
 };
 
-// A place in a reduce that this node fills (protocol/messages.h, SlotOrder).
-struct SlotFeed {  // an input, as far as it has been pulled
-  SlotInput from;
-  CopyUse copy;
-  bool local = false;       // it is another slot's of this node: nothing to pull
-  std::uint32_t slice = 0;  // which one of it `copy` is for
-  ValidBytes valid;
-  bool done = false;
-  std::optional<Timers::Handle> retry;
-};
-struct SlotRecord {
-  NodeRef coordinator;
-  SlotOrder order;
-  std::vector<CopyUse> own;
-  std::vector<SlotFeed> feeds;
-  CopyUse out;  // none: a pin, or it waits for room
-  SlotState state = SlotState::kAccepted;
-  std::uint32_t windows = 1;              // parts that are combined one after the other; order.slice is the present one
-  std::optional<Timers::Handle> refresh;  // tell the coordinator how things are
-  std::optional<Timers::Handle> room_deadline;  // then there is none
-  Time waits_since = Time::never();             // the next part, for room
-};
-
 }  // namespace hoplite

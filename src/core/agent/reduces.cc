@@ -280,7 +280,7 @@ void Agent::Impl::forget_reductions() {
     const Version version = state.reduction.target_version();
     remember(target, version != 0 ? version : random_.next_nonzero(), "its coordinator was given up by the others");
   }
-  while (!slots_.empty()) drop_slot(slots_.begin()->first);
+  slots_.drop_all();
 }
 
 // --- sources -------------------------------------------------------------------------------------------------------------

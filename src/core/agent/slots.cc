@@ -1,12 +1,9 @@
-// Places in reduces that this node fills: its own sources and what it pulls from others, combined into an output.
-//
-// The coordinator orders, this node obeys and reports; it decides nothing but when to try again. Everything that a slot uses
-// is held until the coordinator ends it, or is dead.
+#include "core/agent/slots.h"
+
 #include <algorithm>
 
 #include "base/check.h"
 #include "base/coverage.h"
-#include "core/agent/impl.h"
 #include "protocol/operator.h"
 
 namespace hoplite {
@@ -14,17 +11,21 @@ namespace {
 
 constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 48;  // of a source: sums of such sizes do not overflow
 
-// Which slice of its output a slot fills.
-std::uint32_t out_slice(const SlotOrder& order) {
-  return order.role == SlotRole::kRoot ? order.target_slice : order.slice;
-}
-
 }  // namespace
+
+Slots::Slots(Parts parts, Host& host)
+    : limits_(parts.limits),
+      progress_(parts.progress),
+      timers_(parts.timers),
+      table_(parts.table),
+      room_(parts.room),
+      pulls_(parts.pulls),
+      host_(host) {}
 
 // --- orders --------------------------------------------------------------------------------------------------------------
 
 // Orders come from peers: what does not fit together must not reach the data plane.
-bool Agent::Impl::sane(const SlotOrder& o) const {
+bool Slots::is_sane(const SlotOrder& o) const {
   const bool counts = o.slices >= 1 && o.slices <= limits_.max_slices && o.slice < o.slices && o.target_slices >= 1 &&
                       o.target_slices <= limits_.max_slices && o.target_slice < o.target_slices &&
                       o.own.size() + o.inputs.size() >= 1 && o.own.size() <= limits_.max_sources &&
@@ -35,136 +36,135 @@ bool Agent::Impl::sane(const SlotOrder& o) const {
   // Either the same slice of the target, or the slice is the whole target.
   const SliceRange range = slice_range(o.source_size, o.slices, o.slice);
   const bool same = o.target_size == o.source_size && o.slices == o.target_slices && o.slice == o.target_slice;
-  const bool whole = o.target_slices == 1 && o.target_size == range.end - range.begin;
+  const bool whole = o.target_slices == 1 && o.target_size == range.size();
   return arithmetic && (o.role != SlotRole::kRoot || same || whole);
 }
 
-void Agent::Impl::on(NodeRef from, const SlotOrder& m) {
+void Slots::on_order(NodeRef from, const SlotOrder& m) {
   const SlotKey key{m.target, m.slot};
   const auto existing = slots_.find(key);
   if (existing != slots_.end() && existing->second.coordinator == from && existing->second.order.version == m.version)
-    return tell_coordinator(key);
-  const auto refuse = [&](Code code, const std::string& why) { send_refusal(from, key, m.version, code, {}, why); };
-  if (!sane(m)) return refuse(Code::kInvalidArgument, "the order makes no sense here; are the limits different?");
+    return report(key);
+  const auto refuse_it = [&](Code code, const std::string& why) { send_refusal(from, key, m.version, code, {}, why); };
+  if (!is_sane(m)) return refuse_it(Code::kInvalidArgument, "the order makes no sense here; are the limits different?");
   if (existing == slots_.end() && slots_.size() >= limits_.max_objects)
-    return refuse(Code::kStoreFull, "it has too many places in reduces");
-  SlotRecord before;
-  if (existing != slots_.end()) before = replace_slot(key);
-  SlotRecord& slot = slots_[key];
+    return refuse_it(Code::kStoreFull, "it has too many places in reduces");
+  Slot before;
+  if (existing != slots_.end()) before = replace(key);
+  Slot& slot = slots_[key];
   slot.coordinator = from;
   slot.order = m;
-  cut_into_windows(slot);
+  slot.windows = windows_of(m);
   const SlotSource* missing = hold_sources(slot, before);
-  if (missing == nullptr) take_over_inputs(before.feeds, slot);
-  for (SlotFeed& feed : before.feeds) release_feed(feed);
-  if (missing != nullptr) return refuse_slot(key, Code::kUnavailable, missing->id, "it is not here");
+  if (missing == nullptr) take_over_inputs(before.feeds, key, slot);
+  for (Feed& feed : before.feeds) release(feed);
+  if (missing != nullptr) return refuse(key, Code::kUnavailable, missing->id, "it is not here");
   if (m.role == SlotRole::kPin) {
     for (std::size_t i = 0; i < m.own.size(); ++i) export_copy(m.own[i].id, m.own[i].version, slot.own[i].key());
-    return update_slot(key, SlotState::kDone);
+    slot.state = SlotState::kDone;
+  } else {
+    start(key);
   }
-  start_slot(key);
-  if (slots_.contains(key)) tell_coordinator(key);
+  if (slots_.contains(key)) report(key);
 }
 
 // Ends the slot, but for what the next order may go on with.
-SlotRecord Agent::Impl::replace_slot(const SlotKey& key) {
-  SlotRecord& slot = slots_.at(key);
-  if (slot.windows > 1 && slot.order.slice > 0) COVERAGE_MARK(slot_ordered_anew_between_its_windows);
-  SlotRecord kept;
+Slots::Slot Slots::replace(const SlotKey& key) {
+  Slot& slot = slots_.at(key);
+  if (slot.window > 0) COVERAGE_MARK(slot_ordered_anew_between_its_windows);
+  Slot kept;
   kept.order = slot.order;
   for (const CopyUse& own : slot.own) kept.own.push_back(own.again());
-  for (SlotFeed& feed : slot.feeds) {
+  for (Feed& feed : slot.feeds) {
     timers_.cancel(feed.retry);
     kept.feeds.push_back({feed.from, feed.copy.again(), feed.local, feed.slice, feed.valid, feed.done, {}});
     feed.local = true;  // its pulls go on
   }
-  drop_slot(key);
+  drop(key);
   return kept;
 }
 
 // Its own sources stay until it ends, also when they are deleted meanwhile and the order is given anew. What is missing, or
 // nullptr.
-const SlotSource* Agent::Impl::hold_sources(SlotRecord& slot, const SlotRecord& before) {
+const SlotSource* Slots::hold_sources(Slot& slot, const Slot& before) {
   for (const SlotSource& source : slot.order.own) {
     const auto held = std::ranges::find(before.order.own, source);
-    const Record* r = find(source.id);
-    Copy* copy = r == nullptr ? nullptr : current_copy(*r);
+    Copy* copy = host_.find_copy(source.id);
     if (held != before.order.own.end())
       copy = &before.own[static_cast<std::size_t>(held - before.order.own.begin())].copy();
     if (copy == nullptr || copy->version != source.version || !copy->is_final() ||
         copy->extent.size != slot.order.source_size)
       return &source;
     slot.own.push_back(table_.use(*copy, CopyUser::kHold));
-    open_in_data_plane(*copy);
+    host_.open_in_data_plane(*copy);
   }
   return nullptr;
 }
 
 // An operator that needs whole contributions has all of them come here. They are pulled and combined part by part, so that
 // memory is needed for one part of each.
-void Agent::Impl::cut_into_windows(SlotRecord& slot) {
-  SlotOrder& o = slot.order;
+std::uint32_t Slots::windows_of(const SlotOrder& o) const {
   const bool whole = limits_.always_whole || needs_whole_contributions(o.op);
-  if (!whole || o.role != SlotRole::kRoot || o.slices != 1 || o.target_slices != 1) return;
+  if (!whole || o.role != SlotRole::kRoot || o.slices != 1 || o.target_slices != 1) return 1;
   const std::uint64_t part = limits_.slice_bytes != 0 ? limits_.slice_bytes : kMiB;
-  const std::uint64_t windows = std::clamp<std::uint64_t>(o.target_size / part, 1, limits_.max_slices);
-  o.slices = o.target_slices = slot.windows = static_cast<std::uint32_t>(windows);
+  return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(o.target_size / part, 1, limits_.max_slices));
 }
 
 // As soon as its inputs of this node are there, and there is room.
-void Agent::Impl::start_slot(const SlotKey& key) {
-  if (!take_local_inputs(key) || begin_slot(key)) return;
-  SlotRecord& slot = slots_.at(key);
+void Slots::start(const SlotKey& key) {
+  if (!take_local_inputs(slots_.at(key)) || take_room(key)) return;
+  Slot& slot = slots_.at(key);
   // Others may have room: an output is soon given up, and the target itself not much later.
-  const bool root = slot.order.role == SlotRole::kRoot;
-  const Duration patience = root ? limits_.request_retry : limits_.retry_backoff * limits_.output_backoffs;
-  timers_.set(slot.room_deadline, now_ + patience, timer::SlotRoom{key});
-  room_.wait(Room::Slot{key}, slot_bytes(slot.order));
+  const Duration patience =
+      slot.is_root() ? limits_.request_retry : limits_.retry_backoff * limits_.output_backoffs;
+  timers_.set(slot.room_due, host_.now() + patience, timer::SlotRoom{key});
+  room_.wait(Room::Slot{key}, bytes_of(slot));
 }
 
-std::uint64_t Agent::Impl::slot_bytes(const SlotOrder& order) const {
-  const SliceRange range = slice_range(order.source_size, order.slices, 0);
-  const std::uint64_t part = range.end - range.begin;
-  const auto local = std::ranges::count(order.inputs, self(), &SlotInput::node);
-  const std::uint64_t pulled = order.inputs.size() - static_cast<std::uint64_t>(local);
-  return part * pulled + (order.role == SlotRole::kRoot ? order.target_size : part);
+std::uint64_t Slots::bytes_of(const Slot& slot) const {
+  const std::uint64_t part = slice_range(slot.order.source_size, slot.slices(), 0).size();
+  const auto local = std::ranges::count(slot.order.inputs, host_.self(), &SlotInput::node);
+  const std::uint64_t pulled = slot.order.inputs.size() - static_cast<std::uint64_t>(local);
+  return part * pulled + (slot.is_root() ? slot.order.target_size : part);
 }
 
-// False: there is no room yet. Otherwise it is under way, or has been refused.
-bool Agent::Impl::begin_slot(const SlotKey& key) {
-  const auto it = slots_.find(key);
-  if (it == slots_.end() || it->second.out) return true;
-  SlotRecord& slot = it->second;
-  if (!table_.allocator().fits(slot_bytes(slot.order))) {
-    refuse_slot(key, Code::kStoreFull, {}, room_numbers(slot_bytes(slot.order)));
+bool Slots::take_room(const SlotKey& key) {
+  Slot& slot = slots_.at(key);
+  CHECK(!slot.out, key.target.to_string(), key.slot);
+  if (!table_.allocator().fits(bytes_of(slot))) {
+    refuse(key, Code::kStoreFull, {}, host_.room_numbers(bytes_of(slot)));
     return true;
   }
-  if (!reserve_slot(slot)) return false;
-  timers_.cancel(slot.room_deadline);
-  run_slot(key);
+  if (!reserve(slot)) return false;
+  timers_.cancel(slot.room_due);
+  run(key);
   return true;
 }
 
+void Slots::on_timer(const timer::SlotRoom& t) {
+  Slot& slot = slots_.at(t.slot);
+  slot.room_due.reset();
+  if (slot.out) return continue_with_window(t.slot);
+  refuse(t.slot, Code::kStoreFull, {}, host_.room_numbers(bytes_of(slot)));
+}
+
 // Everything has its place: combine, and pull what is to be combined.
-void Agent::Impl::run_slot(const SlotKey& key) {
-  SlotRecord& slot = slots_.at(key);
+void Slots::run(const SlotKey& key) {
+  Slot& slot = slots_.at(key);
   for (std::size_t i = 0; i < slot.feeds.size(); ++i)
     if (!slot.feeds[i].local) pulls_.set_owner(slot.feeds[i].copy.key(), Pulls::InputOf{key, i});
-  start_combine(key, slot);
-  for (std::size_t i = 0; i < slot.feeds.size(); ++i) pull_feed(key, i);
+  combine(key, slot);
+  for (std::size_t i = 0; i < slot.feeds.size(); ++i) pull(key, i);
 }
 
 // Room for the output and for what is pulled: all of it, or nothing.
-bool Agent::Impl::reserve_slot(SlotRecord& slot) {
+bool Slots::reserve(Slot& slot) {
   const SlotOrder& o = slot.order;
-  const SliceRange range = slice_range(o.source_size, o.slices, o.slice);
-  const bool root = o.role == SlotRole::kRoot;
   // Several slices of one target may be made here.
-  const Record* r = root ? find(o.target) : nullptr;
-  Copy* out = r == nullptr ? nullptr : current_copy(*r);
+  Copy* out = slot.is_root() ? host_.find_copy(o.target) : nullptr;
   const bool shared = out != nullptr && out->version == o.version && out->life() == CopyLife::kCombining;
-  if (!shared)
-    out = table_.add(o.target, o.version, root ? o.target_size : range.size(), Alignment::kCacheLine, CopyLife::kHidden);
+  const std::uint64_t size = slot.is_root() ? o.target_size : slot.range().size();
+  if (!shared) out = table_.add(o.target, o.version, size, Alignment::kCacheLine, CopyLife::kHidden);
   if (out == nullptr) return false;
   if (!reserve_feeds(slot)) {
     if (!shared) table_.take_back(*out);
@@ -174,227 +174,218 @@ bool Agent::Impl::reserve_slot(SlotRecord& slot) {
   return true;
 }
 
-void Agent::Impl::start_combine(const SlotKey& key, SlotRecord& slot) {
+void Slots::combine(const SlotKey& key, Slot& slot) {
   const SlotOrder& o = slot.order;
-  const SliceRange range = slice_range(o.source_size, o.slices, o.slice);
   Copy& out = slot.out.copy();
-  const bool root = o.role == SlotRole::kRoot;
   if (out.in_data_plane() == InDataPlane::kNotOpen) {
-    if (root) open_target(slot);
-    else open_part(out, o);
+    if (slot.is_root()) open_target(slot);
+    else open_part(out, slot);
   }
-  if (root) begin_root(slot);
+  if (slot.is_root()) begin_root(slot);
   else export_copy(o.target, o.version, out.key);
-  effect::Combine combine{out.key, out_slice(o), o.op, o.type, o.divide_by, !root, {}};
-  for (const CopyUse& own : slot.own) combine.inputs.push_back({own.key(), 0, range.begin});
-  for (const SlotFeed& feed : slot.feeds) combine.inputs.push_back({feed.copy.key(), o.slice, range.begin});
-  combines_[{out.key, combine.slice}] = key;
-  emit(std::move(combine));
+  effect::Combine combine{out.key, slot.out_slice(), o.op, o.type, o.divide_by, !slot.is_root(), {}};
+  const std::uint64_t begin = slot.range().begin;
+  for (const CopyUse& own : slot.own) combine.inputs.push_back({own.key(), 0, begin});
+  for (const Feed& feed : slot.feeds) combine.inputs.push_back({feed.copy.key(), slot.slice(), begin});
+  const bool fresh = combining_.try_emplace({out.key, combine.slice}, key).second;
+  CHECK(fresh, out.key, combine.slice);
+  host_.effects().emplace_back(std::move(combine));
 }
 
 // The output of a root is the object itself, from its first byte on.
-void Agent::Impl::open_target(SlotRecord& slot) {
-  const SlotOrder& o = slot.order;
+void Slots::open_target(Slot& slot) {
   Copy& out = slot.out.copy();
-  // A client that is putting it has lost: the home has given the id to the reduce.
-  if (Record* putting = find(o.target); putting != nullptr && putting->put)
-    fail_put(*putting, Code::kExists, "object " + o.target.to_string());
-  Record& r = record(o.target);
-  if (r.fetch != Fetch::kIdle) stop_asking(r);
-  if (const Copy* old = current_copy(r)) {
-    send(r.home, Withdraw{o.target, old->version});
-    retire(r);
-  }
-  r.copy = out.key;
   table_.become(out, CopyLife::kCombining);
-  out.meta = o.meta;
-  out.cut_into(o.target_slices);
+  out.meta = slot.order.meta;
+  out.cut_into(slot.target_slices());
   if (slot.windows > 1)  // every part of it comes into being here
     for (CopySlice& slice : out.slices) slice = {slice.valid, SliceState::kAttached, true};
-  pulls_.set_owner(out.key, Pulls::FetchOf{o.target});
-  open_in_data_plane(out);
+  host_.become_target(out);
 }
 
-// One slice of the target comes into being here. If there are others, they are fetched from where they do.
-void Agent::Impl::begin_root(SlotRecord& slot) {
-  const SlotOrder& o = slot.order;
+void Slots::begin_root(Slot& slot) {
   Copy& out = slot.out.copy();
-  CopySlice& slice = out.slices[o.target_slice];
-  CHECK(slice.combined || slice.needs_parent(), o.target.to_string(), o.target_slice, static_cast<int>(slice.state));
+  CopySlice& slice = out.slices[slot.out_slice()];
+  CHECK(slice.combined || slice.needs_parent(), out.key, slot.out_slice(), static_cast<int>(slice.state));
   slice.combined = true;
   slice.state = SliceState::kAttached;
-  Record& r = records_.at(o.target);
-  announce(r);
-  if (out.is_striped() && r.fetch == Fetch::kIdle) send_want(r);
-  fulfil_gets(r);
-  servable_.insert(o.target);
+  host_.target_grows(out);
 }
 
 // --- combined -----------------------------------------------------------------------------------------------------------
 
-void Agent::Impl::on(const event::Combined& e) {
-  const auto it = combines_.find({e.out, e.slice});
-  if (it == combines_.end()) return;
+void Slots::on_combined(const event::Combined& e) {
+  const auto it = combining_.find({e.out, e.slice});
+  if (it == combining_.end()) return;
   const SlotKey key = it->second;
-  combines_.erase(it);
-  SlotRecord& slot = slots_.at(key);
-  if (slot.order.slice + 1 < slot.windows) return next_window(key);
+  combining_.erase(it);
+  Slot& slot = slots_.at(key);
+  if (slot.window + 1 < slot.windows) return next_window(key);
   // The output is all that is needed from now on. The sources stay: the order may be given again.
-  for (SlotFeed& feed : slot.feeds) release_feed(feed);
-  update_slot(key, SlotState::kDone);
+  for (Feed& feed : slot.feeds) release(feed);
+  slot.state = SlotState::kDone;
+  report(key);
 }
 
 // The same memory cannot serve again before the data plane has let go of it, so the next part gets its own.
-void Agent::Impl::next_window(const SlotKey& key) {
-  SlotRecord& slot = slots_.at(key);
-  slot.order.target_slice = ++slot.order.slice;
-  for (SlotFeed& feed : slot.feeds) {
+void Slots::next_window(const SlotKey& key) {
+  Slot& slot = slots_.at(key);
+  ++slot.window;
+  for (Feed& feed : slot.feeds) {
     if (feed.local) continue;
-    release_feed(feed);
+    release(feed);
     feed.done = false;
   }
-  continue_slot(key);
+  continue_with_window(key);
 }
 
 // Goes on with the next part as soon as there is room for it.
-void Agent::Impl::continue_slot(const SlotKey& key) {
-  SlotRecord& slot = slots_.at(key);
+void Slots::continue_with_window(const SlotKey& key) {
+  Slot& slot = slots_.at(key);
   if (!reserve_feeds(slot)) {
-    if (slot.waits_since == Time::never()) slot.waits_since = now_;
-    if (slot.waits_since + limits_.request_retry <= now_)
-      return refuse_slot(key, Code::kStoreFull, {}, room_numbers(slot_bytes(slot.order)));
-    const Time soon = now_ + limits_.retry_backoff;
-    return timers_.set(slot.room_deadline, soon, timer::SlotRoom{key});
+    if (slot.waits_since == Time::never()) slot.waits_since = host_.now();
+    if (slot.waits_since + limits_.request_retry <= host_.now())
+      return refuse(key, Code::kStoreFull, {}, host_.room_numbers(bytes_of(slot)));
+    return timers_.set(slot.room_due, host_.now() + limits_.retry_backoff, timer::SlotRoom{key});
   }
   slot.waits_since = Time::never();
-  run_slot(key);
+  run(key);
 }
 
 // --- reports -------------------------------------------------------------------------------------------------------------
 
-void Agent::Impl::update_slot(const SlotKey& key, SlotState state) {
-  slots_.at(key).state = state;
-  tell_coordinator(key);
-}
-
-void Agent::Impl::tell_coordinator(const SlotKey& key) {
-  SlotRecord& slot = slots_.at(key);
-  const bool root = slot.order.role == SlotRole::kRoot && slot.state != SlotState::kDone;
-  timers_.set(slot.refresh, now_ + (root ? limits_.want_refresh / limits_.reports_per_refresh : limits_.want_refresh),
-              timer::SlotReport{key});
+void Slots::report(const SlotKey& key) {
+  Slot& slot = slots_.at(key);
+  const bool grows = slot.is_root() && slot.state != SlotState::kDone;
+  const Duration next = grows ? limits_.want_refresh / limits_.reports_per_refresh : limits_.want_refresh;
+  timers_.set(slot.refresh, host_.now() + next, timer::SlotReport{key});
   SlotUpdate update{key.target, key.slot, slot.order.version, slot.state, Code::kOk, {}, {}, 0};
   if (slot.out) {
-    const std::uint32_t slice = out_slice(slot.order);
     // Of the slices that come into being here: one, or all of them in turn.
-    const SliceRange range = slice_range(slot.order.target_size, slot.order.target_slices, slice);
-    update.bytes = progress_.valid(slot.out.key(), slice).front() - (root && slot.windows == 1 ? range.begin : 0);
+    const SliceRange range = slice_range(slot.order.target_size, slot.target_slices(), slot.out_slice());
+    const std::uint64_t front = progress_.valid(slot.out.key(), slot.out_slice()).front();
+    update.bytes = front - (grows && slot.windows == 1 ? range.begin : 0);
   }
-  send(slot.coordinator, std::move(update));
+  host_.send(slot.coordinator, std::move(update));
+}
+
+void Slots::report_to(NodeRef coordinator) {
+  for (const auto& [key, slot] : slots_)
+    if (slot.coordinator == coordinator) report(key);
 }
 
 // By value, here and below: what is dropped may be where they came from.
-void Agent::Impl::refuse_slot(SlotKey key, Code code, ObjectId culprit, const std::string& why) {
+void Slots::refuse(SlotKey key, Code code, ObjectId culprit, const std::string& why) {
   const auto it = slots_.find(key);
   if (it == slots_.end()) return;
   const NodeRef coordinator = it->second.coordinator;
   const Version version = it->second.order.version;
-  drop_slot(key);
+  drop(key);
   send_refusal(coordinator, key, version, code, culprit, why);
 }
 
-void Agent::Impl::send_refusal(NodeRef to, const SlotKey& key, Version version, Code code, ObjectId culprit,
+void Slots::send_refusal(NodeRef to, const SlotKey& key, Version version, Code code, ObjectId culprit,
                                const std::string& why) {
-  send(to, SlotUpdate{key.target, key.slot, version, SlotState::kRefused, code, culprit,
-                      "node " + self().id.to_string() + ": " + why, 0});
+  host_.send(to, SlotUpdate{key.target, key.slot, version, SlotState::kRefused, code, culprit,
+                      "node " + host_.self().id.to_string() + ": " + why, 0});
 }
 
-// The target may not be: it was deleted, or another version of it exists.
-void Agent::Impl::refuse_slots_into(CopyKey out, Code code, const std::string& why) {
+void Slots::refuse_all_into(CopyKey out, Code code, const std::string& why) {
   std::vector<SlotKey> keys;
   for (const auto& [key, slot] : slots_)
     if (slot.out.key() == out) keys.push_back(key);
-  for (const SlotKey& key : keys) refuse_slot(key, code, {}, why);
+  for (const SlotKey& key : keys) refuse(key, code, {}, why);
 }
 
 // --- the end -------------------------------------------------------------------------------------------------------------
 
-void Agent::Impl::on(NodeRef from, const SlotEnd& m) {
+void Slots::on_end(NodeRef from, const SlotEnd& m) {
   const SlotKey key{m.target, m.slot};
   const auto it = slots_.find(key);
   const bool ours = it != slots_.end() && it->second.coordinator == from && it->second.order.version == m.version;
-  if (ours && m.commit && it->second.state == SlotState::kDone) commit_slot(key);
-  else if (ours && !m.commit) drop_slot(key);
-  if (m.commit) send(from, SlotUpdate{m.target, m.slot, m.version, SlotState::kEnded, Code::kOk, {}, {}, 0});
+  if (ours && m.commit && it->second.state == SlotState::kDone) commit(key);
+  else if (ours && !m.commit) drop(key);
+  if (m.commit) host_.send(from, SlotUpdate{m.target, m.slot, m.version, SlotState::kEnded, Code::kOk, {}, {}, 0});
 }
 
 // The coordinator commits all slices or none: what holds for one slot here holds for its neighbours.
-void Agent::Impl::commit_slot(const SlotKey& key) {
-  const ObjectId target = key.target;
+void Slots::commit(const SlotKey& key) {
   const Version version = slots_.at(key).order.version;
   Copy& out = slots_.at(key).out.copy();
   std::vector<SlotKey> roots;
-  for (auto it = slots_.lower_bound({target, 0}); it != slots_.end() && it->first.target == target; ++it)
-    if (it->second.order.version == version && it->second.order.role == SlotRole::kRoot) roots.push_back(it->first);
+  for (auto it = slots_.lower_bound({key.target, 0}); it != slots_.end() && it->first.target == key.target; ++it)
+    if (it->second.order.version == version && it->second.is_root()) roots.push_back(it->first);
   const bool ours = out.is_current();
   out.committed = true;
   for (const SlotKey& root : roots) {
-    const SlotRecord& slot = slots_.at(root);
+    const Slot& slot = slots_.at(root);
     const bool all = slot.windows > 1;
-    const std::uint32_t first = all ? 0 : slot.order.target_slice;
+    const std::uint32_t first = all ? 0 : slot.out_slice();
     const std::uint32_t end = all ? out.slice_count() : first + 1;
     for (std::uint32_t i = first; ours && i < end; ++i) {
       out.slices[i].state = SliceState::kDone;
-      emit(effect::SealCopy{out.key, i});
+      host_.effects().emplace_back(effect::SealCopy{out.key, i});
     }
-    drop_slot(root);
+    drop(root);
   }
-  if (!ours) return;
-  servable_.insert(target);
-  if (!std::ranges::all_of(out.slices, &CopySlice::is_done)) return;
-  out.primary = true;
-  complete_fetch(records_.at(target), out);
+  if (ours) host_.target_committed(out);
 }
 
-void Agent::Impl::drop_slot(SlotKey key) {
-  SlotRecord slot = std::move(slots_.at(key));
+void Slots::drop(SlotKey key) {
+  Slot slot = std::move(slots_.at(key));
   slots_.erase(key);
   timers_.cancel(slot.refresh);
-  timers_.cancel(slot.room_deadline);
+  timers_.cancel(slot.room_due);
   room_.leave(Room::Slot{key});
   if (slot.order.role == SlotRole::kPin && slot.state == SlotState::kDone)
     for (const SlotSource& source : slot.order.own) unexport(source.id, source.version);
   if (slot.order.role == SlotRole::kInner && slot.out) unexport(key.target, slot.order.version);
   std::vector<CopyUse> held = std::move(slot.own);
-  for (SlotFeed& feed : slot.feeds) {
+  for (Feed& feed : slot.feeds) {
     held.push_back(feed.copy.again());
-    release_feed(feed);
+    release(feed);
   }
   // What is being combined is let go when the data plane has let go of it.
-  if (combines_.erase({slot.out.key(), out_slice(slot.order)}) > 0)
+  if (combining_.erase({slot.out.key(), slot.out_slice()}) > 0)
     std::ranges::move(held, std::back_inserter(used_by_[slot.out.key()]));
-  if (slot.out) drop_output(key.target, std::move(slot.out));
+  if (slot.out && slot.out.copy().life() == CopyLife::kCombining && !slot.out.copy().committed)
+    host_.target_dropped(slot.out.copy());
 }
 
-void Agent::Impl::drop_output(const ObjectId& target, CopyUse out) {
-  Record* r = find(target);
-  if (r == nullptr || r->copy != out.key() || out.copy().committed) return;
-  send(r->home, Withdraw{target, out.copy().version});
-  retire(*r);
-}
-
-// Nobody takes over: what it coordinated is lost, and who asks will be told why.
-void Agent::Impl::drop_slots_of(NodeRef coordinator) {
+std::vector<std::pair<ObjectId, Version>> Slots::drop_those_of(NodeRef coordinator) {
   std::vector<SlotKey> keys;
   for (const auto& [key, slot] : slots_)
     if (slot.coordinator == coordinator) keys.push_back(key);
+  std::vector<std::pair<ObjectId, Version>> dropped;
   for (const SlotKey& key : keys) {
-    const auto it = slots_.find(key);
-    if (it == slots_.end()) continue;  // it was refused when another one made room
     COVERAGE_MARK(coordinator_of_a_slot_died);
-    const Version version = it->second.order.version;
-    drop_slot(key);
-    remember(key.target, version, coordinator_gone(coordinator));
+    dropped.emplace_back(key.target, slots_.at(key).order.version);
+    drop(key);
   }
+  return dropped;
+}
+
+void Slots::drop_all() {
+  while (!slots_.empty()) drop(slots_.begin()->first);
+}
+
+void Slots::check_invariants() const {
+  for (const auto& [key, slot] : slots_) {
+    const std::string target = key.target.to_string();
+    CHECK(slot.refresh, target, key.slot);
+    CHECK(slot.window < slot.windows, target, slot.window, slot.windows);
+    CHECK(slot.own.size() == slot.order.own.size(), target, slot.own.size(), slot.order.own.size());
+    CHECK(slot.out || slot.state != SlotState::kDone || slot.order.role == SlotRole::kPin, target, key.slot);
+    CHECK(!room_.is_waiting(Room::Slot{key}) || (!slot.out && slot.room_due), target, key.slot);
+    for (const Feed& feed : slot.feeds) CHECK(!feed.local || feed.done, target, key.slot);
+  }
+  for (const auto& [place, key] : combining_) {
+    const auto slot = slots_.find(key);
+    CHECK(slot != slots_.end(), key.target.to_string(), place.out);
+    CHECK(slot->second.out.key() == place.out && slot->second.out_slice() == place.slice, place.out, place.slice);
+  }
+  for (const auto& [out, used] : used_by_) CHECK(table_.find(out) != nullptr, out, used.size());
+  for (const auto& [name, item] : exports_) CHECK(item.slots > 0 && table_.find(item.copy) != nullptr, item.copy);
 }
 
 }  // namespace hoplite

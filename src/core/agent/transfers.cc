@@ -68,7 +68,7 @@ void Agent::Impl::on(const event::PullSilent& e) { pulls_.on_silent(e.transfer, 
 void Agent::Impl::on(const event::PullEnded& e) {
   const auto ended = pulls_.on_ended(e);
   if (!ended) return;
-  if (const auto* input = std::get_if<Pulls::InputOf>(&ended->owner)) feed_ended(*input, *ended);
+  if (const auto* input = std::get_if<Pulls::InputOf>(&ended->owner)) slots_.on_input_ended(*input, *ended);
   else fetch_ended(*ended);
 }
 
@@ -132,8 +132,8 @@ void Agent::Impl::consider_pull(const Serves::Asked& asked) {
   const Record* r = find(pull.id);
   Copy* copy = r == nullptr ? nullptr : current_copy(*r);
   if (copy == nullptr || copy->version != pull.version) {
-    if (const auto exported = exports_.find({pull.id, pull.version}); exported != exports_.end())
-      return serve_export(table_.at(exported->second.copy), asked);
+    if (Copy* output = slots_.exported(pull.id, pull.version); output != nullptr)
+      return slots_.may_pull(*output, pull) ? accept_pull(*output, asked) : Serves::refuse(asked, *effects_);
     // Its order is on the way. Or the child is faster than the home's word to us: what we have asked for, we may get.
     const bool expected = pull.slot || (copy == nullptr && r != nullptr && r->fetch == Fetch::kAsking);
     if (expected) return serves_.park(now_, asked, *effects_);
@@ -179,7 +179,7 @@ void Agent::Impl::on(const event::ServeEnded& e) {
 
 void Agent::Impl::on(const event::CopyClosed& e) {
   table_.closed(table_.at(e.copy));
-  used_by_.erase(e.copy);
+  slots_.on_closed(e.copy);
 }
 
 }  // namespace hoplite
