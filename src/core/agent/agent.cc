@@ -248,6 +248,7 @@ void Agent::Impl::tidy(const ObjectId& id) {
   Record& r = it->second;
   if (is_unwanted(r)) abandon(r);
   ensure_fetch(r);
+  reprioritize(r);
   if (!r.unused()) return;
   timers_.cancel(r.want_timer);
   timers_.cancel(r.notify_timer);

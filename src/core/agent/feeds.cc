@@ -84,7 +84,21 @@ void Slots::pull(const SlotKey& key, std::size_t input) {
   pull.offset = feed.valid.front();
   pull.slot = true;
   pull.target = slot.order.target;
+  pull.priority = priority_of(slot);
   pulls_.start(table_.use(feed.copy.copy(), CopyUser::kPull), {feed.from.node, *address, pull}, host_.effects());
+}
+
+// Inputs are as urgent as what they are for.
+Priority Slots::priority_of(const Slot& slot) const {
+  return slot.out ? std::max(slot.order.priority, host_.demand(slot.out.copy(), slot.out_slice())) : slot.order.priority;
+}
+
+void Slots::demand_changed(CopyKey out, std::uint32_t slice) {
+  const auto it = combining_.find({out, slice});
+  if (it == combining_.end()) return;
+  const Slot& slot = slots_.at(it->second);
+  for (const Feed& feed : slot.feeds)
+    if (!feed.local) pulls_.prioritize(feed.copy.key(), slot.slice(), priority_of(slot), host_.effects());
 }
 
 void Slots::on_input_ended(const Pulls::InputOf& of, const Pulls::Ended& e) {

@@ -12,12 +12,12 @@ void Agent::Impl::on_client(ClientKey client, std::uint64_t request, client::Get
   if (find(m.id) == nullptr && too_many_objects(client, request, 1)) return;
   Record& r = record(m.id);
   Copy* copy = current_copy(r);
-  GetRequest get{{client, request}, m.wait_if_lost, m.follow, 0};
+  GetRequest get{{client, request}, m.wait_if_lost, m.follow, 0, Priority::kNormal};
   if (copy != nullptr && copy->is_complete()) return send_view(get, *copy);
   if (!begin_request(get.key, Clients::Kind::kGet, m.id, m.timeout_ns)) return;
   if (copy != nullptr && get.follow && !(r.put && !r.put->claimed)) open_follow(get, *copy);
   r.gets.push_back(get);
-  ensure_fetch(r);
+  touched_.insert(m.id);
 }
 
 void Agent::Impl::on_client(ClientKey client, std::uint64_t, client::Release& m) {

@@ -62,7 +62,7 @@ class Agent::Impl final : private Directory::Host, private Slots::Host {
   void on(const event::PullAccepted& e);
   void on(const event::PullSilent& e);
   void on(const event::PullEnded& e);
-  void on(const event::ServePrioritized&) {}
+  void on(const event::ServePrioritized& e);
   void on(const event::ServeEnded& e);
   void on(const event::CopyClosed& e);
   void on(const event::Combined& e) { slots_.on_combined(e); }
@@ -206,6 +206,9 @@ class Agent::Impl final : private Directory::Host, private Slots::Host {
   void consider_pull(const Serves::Asked& asked);
   Serves::Source source_of(const Record& record, const Copy& copy, std::uint32_t slice) const;
   void accept_pull(Copy& copy, const Serves::Asked& asked);
+  void demand_changed(const Copy& copy, std::uint32_t slice);
+  Priority demand(const Copy& copy, std::uint32_t slice) const override;
+  void reprioritize(const Record& record);
   void open_in_data_plane(Copy& copy) override;
   std::uint64_t front_bytes(const Copy& copy) const;
 

@@ -50,6 +50,7 @@ void Agent::Impl::check_record(const Record& r) const {
     const CopySlice& slice = copy->slices[i];
     const bool arrives = !slice.combined && (slice.state == SliceState::kAsked || slice.state == SliceState::kAttached);
     CHECK(arrives == pulls_.is_running(copy->key, i), id, i, static_cast<int>(slice.state));
+    CHECK(!arrives || pulls_.priority(copy->key, i) == demand(*copy, i), id, i);
   }
 }
 

@@ -45,6 +45,12 @@ void Pulls::prioritize(CopyKey copy, std::uint32_t slice, Priority priority, Eff
     out.emplace_back(effect::PrioritizePull{transfer, priority});
 }
 
+Priority Pulls::priority(CopyKey copy, std::uint32_t slice) const {
+  const TransferId transfer = transfer_of(copy, slice);
+  CHECK(transfer != 0, copy, slice);
+  return running_.at(transfer).priority;
+}
+
 TransferId Pulls::transfer_of(CopyKey copy, std::uint32_t slice) const {
   const auto course = courses_.find(copy);
   if (course == courses_.end()) return 0;

@@ -44,6 +44,8 @@ class Pulls {
   void start(CopyUse use, Start start, Effects& out);
   bool is_running(CopyKey copy, std::uint32_t slice) const { return transfer_of(copy, slice) != 0; }
   NodeRef last_parent(CopyKey copy, std::uint32_t slice) const;  // nil if there was none
+  // Of the pull that runs.
+  Priority priority(CopyKey copy, std::uint32_t slice) const;
   // Tells the parent if it differs from what it was told. Nothing happens if no pull runs.
   void prioritize(CopyKey copy, std::uint32_t slice, Priority priority, Effects& out);
   bool empty() const { return running_.empty(); }

@@ -21,6 +21,7 @@ struct GetRequest {
   bool wait_if_lost = false;
   bool follow = false;
   CopyKey followed = 0;  // the growing copy that it was shown
+  Priority priority = Priority::kNormal;
 };
 
 struct PutState {

@@ -43,8 +43,14 @@ bool Slots::is_sane(const SlotOrder& o) const {
 void Slots::on_order(NodeRef from, const SlotOrder& m) {
   const SlotKey key{m.target, m.slot};
   const auto existing = slots_.find(key);
-  if (existing != slots_.end() && existing->second.coordinator == from && existing->second.order.version == m.version)
+  if (existing != slots_.end() && existing->second.coordinator == from && existing->second.order.version == m.version) {
+    existing->second.order.priority = m.priority;
+    if (Slot& slot = existing->second; slot.out) {
+      if (slot.is_root()) slot.out.copy().least_priority = m.priority;
+      demand_changed(slot.out.key(), slot.out_slice());
+    }
     return report(key);
+  }
   const auto refuse_it = [&](Code code, const std::string& why) { send_refusal(from, key, m.version, code, {}, why); };
   if (!is_sane(m)) return refuse_it(Code::kInvalidArgument, "the order makes no sense here; are the limits different?");
   if (existing == slots_.end() && slots_.size() >= limits_.max_objects)
@@ -197,6 +203,7 @@ void Slots::open_target(Slot& slot) {
   Copy& out = slot.out.copy();
   table_.become(out, CopyLife::kCombining);
   out.meta = slot.order.meta;
+  out.least_priority = slot.order.priority;
   out.cut_into(slot.target_slices());
   if (slot.windows > 1)  // every part of it comes into being here
     for (CopySlice& slice : out.slices) slice = {slice.valid, SliceState::kAttached, true};
@@ -377,7 +384,11 @@ void Slots::check_invariants() const {
     CHECK(slot.own.size() == slot.order.own.size(), target, slot.own.size(), slot.order.own.size());
     CHECK(slot.out || slot.state != SlotState::kDone || slot.order.role == SlotRole::kPin, target, key.slot);
     CHECK(!room_.is_waiting(Room::Slot{key}) || (!slot.out && slot.room_due), target, key.slot);
-    for (const Feed& feed : slot.feeds) CHECK(!feed.local || feed.done, target, key.slot);
+    for (const Feed& feed : slot.feeds) {
+      CHECK(!feed.local || feed.done, target, key.slot);
+      if (feed.copy && pulls_.is_running(feed.copy.key(), slot.slice()))
+        CHECK(pulls_.priority(feed.copy.key(), slot.slice()) == priority_of(slot), target, key.slot);
+    }
   }
   for (const auto& [place, key] : combining_) {
     const auto slot = slots_.find(key);

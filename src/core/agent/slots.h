@@ -47,6 +47,8 @@ class Slots {
     virtual void target_dropped(Copy& out) = 0;
     // Others may pull this id from here now.
     virtual void can_be_pulled(const ObjectId& id) = 0;
+    // The highest priority of those who read or pull this slice of an output.
+    virtual Priority demand(const Copy& out, std::uint32_t slice) const = 0;
     // In words: so much is needed, and so much is there.
     virtual std::string room_numbers(std::uint64_t needed) const = 0;
   };
@@ -79,10 +81,13 @@ class Slots {
   void on_input_ended(const Pulls::InputOf& input, const Pulls::Ended& e);
   void on_closed(CopyKey out) { used_by_.erase(out); }
 
+  // `Host::demand` may have changed.
+  void demand_changed(CopyKey out, std::uint32_t slice);
+
   // --- what others pull
   // The exported copy of this version; nullptr if there is none.
   Copy* exported(const ObjectId& id, Version version);
-  // How far it is, or why it cannot be served: nullopt.
+  // Whether it has what is asked for.
   bool may_pull(const Copy& copy, const PullRequest& pull) const;
 
   // The target may not be: it was deleted, or another version of it exists.
@@ -160,6 +165,7 @@ class Slots {
   void open_part(Copy& copy, const Slot& slot);
   void pull(const SlotKey& key, std::size_t input);
   void release(Feed& feed);
+  Priority priority_of(const Slot& slot) const;
   void export_copy(const ObjectId& id, Version version, CopyKey copy);
   void unexport(const ObjectId& id, Version version);
 

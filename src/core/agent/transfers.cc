@@ -47,6 +47,7 @@ bool Agent::Impl::start_pull(Record& record, Copy& copy, std::uint32_t slice, No
   pull.offset = copy.slices[slice].valid.front();
   // Those that are parked do not count: they depend on nothing yet, so they cannot be part of a cycle.
   pull.has_children = serves_.children(copy.key, slice) > 0;
+  pull.priority = demand(copy, slice);
   pulls_.start(table_.use(copy, CopyUser::kPull), {parent, *address, pull}, *effects_);
   return true;
 }
@@ -169,12 +170,41 @@ void Agent::Impl::accept_pull(Copy& copy, const Serves::Asked& asked) {
   open_in_data_plane(copy);
   table_.touch(copy);
   serves_.accept(table_.use(copy, CopyUser::kServe), asked, *effects_);
+  demand_changed(copy, asked.pull.slice);
 }
 
 void Agent::Impl::on(const event::ServeEnded& e) {
-  const auto served = serves_.end(e.serve);
-  if (!served) return;
-  if (const Copy& copy = table_.at(served->copy); copy.is_current()) touched_.insert(copy.id);
+  if (const auto served = serves_.end(e.serve)) demand_changed(table_.at(served->copy), served->slice);
+}
+
+void Agent::Impl::on(const event::ServePrioritized& e) {
+  if (const auto served = serves_.prioritize(e.serve, e.priority))
+    demand_changed(table_.at(served->copy), served->slice);
+}
+
+// --- priorities ----------------------------------------------------------------------------------------------------------
+
+// Children came or left, or want it at another priority.
+void Agent::Impl::demand_changed(const Copy& copy, std::uint32_t slice) {
+  if (copy.is_current()) touched_.insert(copy.id);
+  else slots_.demand_changed(copy.key, slice);
+}
+
+// A slice is pulled at the highest priority of all who need it: readers here, and children.
+Priority Agent::Impl::demand(const Copy& copy, std::uint32_t slice) const {
+  Priority highest = std::max(copy.least_priority, serves_.highest(copy.key, slice));
+  if (copy.is_current())
+    for (const GetRequest& get : records_.at(copy.id).gets) highest = std::max(highest, get.priority);
+  return highest;
+}
+
+void Agent::Impl::reprioritize(const Record& record) {
+  const Copy* copy = current_copy(record);
+  if (copy == nullptr || copy->is_complete()) return;
+  for (std::uint32_t i = 0; i < copy->slices.size(); ++i) {
+    if (copy->slices[i].combined) slots_.demand_changed(copy->key, i);
+    else pulls_.prioritize(copy->key, i, demand(*copy, i), *effects_);
+  }
 }
 
 void Agent::Impl::on(const event::CopyClosed& e) {

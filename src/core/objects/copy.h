@@ -18,6 +18,7 @@
 
 #include "base/extent.h"
 #include "base/time.h"
+#include "hoplite/priority.h"
 #include "protocol/messages.h"
 #include "protocol/transfer.h"
 #include "protocol/valid_bytes.h"
@@ -54,6 +55,7 @@ class Copy {
   std::string meta;
   bool committed = false;  // known to be the final version (always so when complete)
   bool primary = false;
+  Priority least_priority = Priority::kLow;  // of what fills it, whoever reads it: a reduce's target has the reduce's
   bool followed = false;         // the data plane tells when it grows
   std::uint64_t written = 0;     // kWriting: by the client, from the front
   std::vector<CopySlice> slices;  // kFetching, kCombining
