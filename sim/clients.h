@@ -47,7 +47,7 @@ class Clients final : public WorldObserver {
   std::vector<ClientKey> attached_to(NodeIndex node) const;
 
   void on_reply(ClientKey client, std::uint64_t request, const client::Reply& reply) override;
-  void on_transfer(const Bulk::Transfer& transfer) override { judge_.transfer_began(transfer); }
+  void on_transfer(const Transfer& transfer) override { judge_.transfer_began(transfer); }
   void on_step(NodeIndex) override { judge_.watch_unpinned(); }
   void on_leave(NodeIndex node) override { judge_.copies_go(node); }
   void on_death(NodeIndex node) override;

@@ -42,11 +42,13 @@ void draw_paces(RunPlan& plan, Random& random) {
   limits.stall_after = scaled(beat, random, 0.5, 2);
   limits.starved_every = limits.stall_after / 5;
   limits.retry_backoff = scaled(beat, random, 0.02, 0.3);
+  limits.urgent_idle_after = scaled(beat, random, 0.05, 0.5);
+  limits.idle_link_life = scaled(beat, random, 1, 200);
   limits.drain = random.chance(0.3) ? Duration{} : scaled(beat, random, 0.5, 8);
   limits.hop_latency = scaled(beat, random, 0.0005, 0.05);
-  plan.network.dial_timeout = plan.bulk.dial_timeout = scaled(beat, random, 2, 5);
-  plan.network.retransmit = plan.bulk.retransmit = scaled(beat, random, 0.1, 2);
-  plan.bulk.starved_every = limits.starved_every;
+  plan.network.dial_timeout = plan.links.dial_timeout = scaled(beat, random, 2, 5);
+  plan.network.retransmit = plan.links.retransmit = scaled(beat, random, 0.1, 2);
+  plan.links.trickle = limits.starved_every;
 }
 
 void draw_bounds(RunPlan& plan, Random& random) {
@@ -61,6 +63,8 @@ void draw_bounds(RunPlan& plan, Random& random) {
   limits.gossip_fanout = one_of<std::uint32_t>(random, {1, 2, 3});
   limits.gossip_repeats = one_of<std::uint32_t>(random, {1, 2, 4});
   limits.max_gossip_updates = one_of<std::uint32_t>(random, {2, 8, 64});
+  limits.least_share = one_of<std::uint32_t>(random, {2, 5, 20});
+  limits.max_asked_pulls = one_of<std::uint32_t>(random, {1, 4, 4096});
 }
 
 // Everything else. From a stream of its own: what is added here changes no other choice.
@@ -100,6 +104,7 @@ void draw_rare_limits(RunPlan& plan, std::uint64_t seed) {
   limits.max_reports = one_of<std::uint32_t>(random, {200, 1'000});
   limits.max_message_bytes = one_of<std::uint32_t>(random, {1 * kMiB, 4 * kMiB});
   limits.max_frame_bytes = one_of<std::uint32_t>(random, {256 * kKiB, 1 * kMiB});
+  limits.max_queued_frames_bytes = one_of<std::uint32_t>(random, {256 * kKiB, 1 * kMiB});
 }
 
 void draw_sizes(RunPlan& plan, Random& random) {
@@ -128,10 +133,13 @@ void draw_network(RunPlan& plan, Random& random) {
   plan.link.up = plan.link.down = std::max(static_cast<double>(plan.max_size) / seconds, talk);
   if (random.chance(0.3)) plan.link.down *= log_uniform(random, 0.7, 3);
   plan.limits.default_rate = static_cast<std::uint64_t>(plan.link.up * log_uniform(random, 0.1, 10)) + 1;
-  plan.bulk.piece_bytes = std::max<std::uint64_t>(plan.max_size / random.between(4, 24), 16);
-  plan.bulk.uneven_pieces = random.chance(0.3);
-  plan.bulk.window_bytes = plan.bulk.piece_bytes * random.between(1, 8);
-  plan.bulk.post_delay = random.chance(0.3) ? Duration{} : scaled(plan.beat, random, 0.0002, 0.02);
+  plan.links.piece_bytes = std::max<std::uint64_t>(plan.max_size / random.between(4, 24), 16);
+  plan.links.uneven_pieces = random.chance(0.3);
+  plan.links.window_bytes = plan.links.piece_bytes * random.between(1, 8);
+  plan.post_delay = random.chance(0.3) ? Duration{} : scaled(plan.beat, random, 0.0002, 0.02);
+  plan.limits.max_frame_bytes = static_cast<std::uint32_t>(plan.links.piece_bytes * random.between(1, 8));
+  plan.limits.shared_frame_bytes = static_cast<std::uint32_t>(plan.links.piece_bytes * random.between(1, 4));
+  plan.lanes = random.chance(0.2) ? 2 : 1;
   plan.client_delay = random.chance(0.3) ? Duration{} : scaled(plan.beat, random, 0.0002, 0.01);
 }
 

@@ -25,7 +25,9 @@ struct RunPlan {
   Limits limits;
   LinkSpec link;
   NetworkOptions network;
-  BulkOptions bulk;
+  LinkOptions links;
+  std::uint32_t lanes = 1;
+  Duration post_delay;
   Duration client_delay;
   std::uint64_t capacity = 0;
   bool tight = false;          // stores are small compared with what is put

@@ -22,7 +22,8 @@ std::vector<std::int64_t> values_of(const Limits& limits) {
                max_parked_requests, max_deaths, facts_per_message, slice_bytes, crowd, max_slices, max_children,
                max_parked_pulls, default_rate, hop_latency, worth_measuring_bytes, small_share, reports_per_refresh,
                max_sources, max_reduces, gather_for, max_reports, always_whole, reduce_width, max_message_bytes,
-               max_frame_bytes] = limits;
+               max_frame_bytes, shared_frame_bytes, max_asked_pulls, max_queued_frames_bytes, least_share,
+               urgent_idle_after, idle_link_life] = limits;
   return {as_number(inline_bytes), as_number(max_meta_bytes), as_number(max_objects), as_number(max_tombstones),
           as_number(max_lost), as_number(tombstone_life), as_number(want_refresh), as_number(waiting_after),
           as_number(request_retry), as_number(stall_after), as_number(starved_every), as_number(drain),
@@ -38,7 +39,9 @@ std::vector<std::int64_t> values_of(const Limits& limits) {
           as_number(hop_latency), as_number(worth_measuring_bytes), as_number(small_share),
           as_number(reports_per_refresh), as_number(max_sources), as_number(max_reduces), as_number(gather_for),
           as_number(max_reports), as_number(always_whole), as_number(reduce_width), as_number(max_message_bytes),
-          as_number(max_frame_bytes)};
+          as_number(max_frame_bytes), as_number(shared_frame_bytes), as_number(max_asked_pulls),
+          as_number(max_queued_frames_bytes), as_number(least_share), as_number(urgent_idle_after),
+          as_number(idle_link_life)};
 }
 
 TEST(DrawPlan, EveryLimitIsDrawn) {

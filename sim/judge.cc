@@ -310,31 +310,23 @@ void Judge::check_lost(RequestNumber number, const ObjectRecord& record) {
 
 // --- transfers
 
-void Judge::transfer_began(const Bulk::Transfer& began) {
-  if (began.child_state == Bulk::ChildState::kOver) return;  // its cancel is on the way
+void Judge::transfer_began(const Transfer& began) {
+  const Transfers& transfers = world_.transfers();
+  if (!world_.is_pulling(began)) return;  // its cancel is on the way
   // Nobody fills a copy in which the bytes come into being: it cannot be part of a cycle.
-  const bool filled =
-      world_.bulk().filling(began.parent.node, began.parent_copy->key, began.request.slice) != kNoTransfer;
-  if (began.request.has_children && !began.parent_copy->sealed && filled) {
-    const Bulk::Copy& parent = *began.parent_copy;
-    std::uint64_t ahead = 0;
-    for (std::uint32_t slice = 0; slice < parent.slices(); ++slice)
-      if (parent.range(slice).begin <= began.request.offset) ahead = std::max(ahead, parent.watermarks[slice]);
-    if (ahead <= began.request.offset)
-      world_.violate("strictly-ahead", node_name(began.parent.node) + " accepted " + node_name(began.child.node) +
-                                           ", which has children and is at byte " +
-                                           std::to_string(began.request.offset));
-  }
-  const Bulk& bulk = world_.bulk();
-  NodeIndex node = began.parent.node;
-  CopyKey copy = began.parent_copy->key;
+  const auto filling = [&](ProcessId process, CopyKey copy) {
+    return transfers.find(process, copy, began.request.slice, [&](const Transfer& t) { return world_.is_moving(t); });
+  };
+  const dataplane::Buffer& parent = *world_.plane(began.parent.node).data().find_buffer(began.parent_copy);
+  if (began.request.has_children && !parent.sealed() && filling(began.parent, began.parent_copy) != nullptr &&
+      parent.valid(began.request.slice).front() <= began.request.offset)
+    world_.violate("strictly-ahead", node_name(began.parent.node) + " accepted " + node_name(began.child.node) +
+                                         ", which has children and is at byte " + std::to_string(began.request.offset));
+  const Transfer* above = &began;
   for (std::size_t hops = 0; hops <= world_.size(); ++hops) {
-    const TransferIndex above = bulk.filling(node, copy, began.request.slice);
-    if (above == kNoTransfer || !(bulk.transfer(above).parent == world_.process(bulk.transfer(above).parent.node)))
-      return;
-    node = bulk.transfer(above).parent.node;
-    copy = bulk.transfer(above).parent_copy->key;
-    if (node == began.child.node && copy == began.child_copy->key) break;
+    above = filling(above->parent, above->parent_copy);
+    if (above == nullptr) return;
+    if (above->parent == began.child && above->parent_copy == began.child_copy) break;
   }
   world_.violate("no-cycles", object(began.request.id) + ": " + node_name(began.child.node) + " is filled by " +
                                   node_name(began.parent.node) + ", which is filled by it");

@@ -42,7 +42,7 @@ class Judge {
   void wait_done(RequestNumber request);
   void reported(RequestNumber request);
   void wrong_answer(RequestNumber request, const std::string& what);
-  void transfer_began(const Bulk::Transfer& transfer);
+  void transfer_began(const Transfer& transfer);
   void copies_go(NodeIndex node);  // it has died, or is about to
   void watch_unpinned();           // after each step
   void renamed(NodeIndex node, NodeRef before);

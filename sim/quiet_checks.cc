@@ -106,14 +106,14 @@ std::set<ObjectId> ids_with_copies(World& world) {
 
 std::string leftovers(World& world, NodeIndex node) {
   const client::Status status = world.agent(node).status();
-  const Bulk& bulk = world.bulk();
-  if (status.used == 0 && status.waiting == 0 && status.growing == 0 && bulk.copies(node).empty() &&
-      bulk.active_pulls(node) == 0 && bulk.active_serves(node) == 0)
+  const dataplane::DataPlane& data = world.plane(node).data();
+  if (status.used == 0 && status.waiting == 0 && status.growing == 0 && data.open_copies() == 0 &&
+      data.active_pulls() == 0 && data.active_serves() == 0)
     return "";
   std::string text = node_name(node) + " has " + std::to_string(status.used) + " B reserved, " +
-                     std::to_string(status.waiting) + " requests, " + std::to_string(bulk.copies(node).size()) +
-                     " copies open, " + std::to_string(bulk.active_pulls(node)) + " pulls, " +
-                     std::to_string(bulk.active_serves(node)) + " serves;";
+                     std::to_string(status.waiting) + " requests, " + std::to_string(data.open_copies()) +
+                     " copies open, " + std::to_string(data.active_pulls()) + " pulls, " +
+                     std::to_string(data.active_serves()) + " serves;";
   for (const client::ObjectInfo& info : world.agent(node).objects())
     text += " " + world.trace().names().object(info.id) + " (" + std::to_string(info.bytes) + " of " +
             std::to_string(info.size) + " B, " + std::to_string(info.views) + " views)";

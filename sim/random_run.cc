@@ -11,7 +11,9 @@ WorldOptions RandomRun::world_options(const RunOptions& options, const RunPlan& 
   world.seed = mix64(options.seed);
   world.limits = plan.limits;
   world.network = plan.network;
-  world.bulk = plan.bulk;
+  world.links = plan.links;
+  world.lanes = plan.lanes;
+  world.post_delay = plan.post_delay;
   world.client_delay = plan.client_delay;
   world.max_events = 3'000'000;
   world.trace = options.trace;

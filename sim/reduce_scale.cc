@@ -62,7 +62,7 @@ class ReduceRun final : public WorldObserver {
     ++views_;
     last_view_ = world_.now();
   }
-  void on_transfer(const Bulk::Transfer& transfer) override {
+  void on_transfer(const Transfer& transfer) override {
     if (transfer.request.slot) ++pulls_[transfer.child.node];
     sent_to_[transfer.parent.node].insert(transfer.child.node);
   }
@@ -83,10 +83,9 @@ class ReduceRun final : public WorldObserver {
     if (options_.width != 0) world.limits.inline_bytes = 0;
     // Nobody dies here: no need to look after each other so often in a long run.
     world.limits.ping_every = world.limits.gossip_every = world.limits.sync_every = Duration::s(60);
-    world.bulk.piece_bytes = options_.piece_bytes.value_or(piece_for(options_.size, model_grain()));
+    world.links.piece_bytes = options_.piece_bytes.value_or(piece_for(options_.size, model_grain()));
     const double pipe = options_.latency.seconds() * static_cast<double>(options_.rate);
-    world.bulk.window_bytes = world.bulk.piece_bytes * 4 + static_cast<std::uint64_t>(4 * pipe);
-    world.bulk.starved_every = world.limits.starved_every;
+    world.links.window_bytes = world.links.piece_bytes * 4 + static_cast<std::uint64_t>(4 * pipe);
     world.trace = options_.trace;
     return world;
   }

@@ -54,7 +54,7 @@ class Broadcast final : public WorldObserver {
     took_.push_back((world_.now() - asked_[node]).seconds());
     last_ = world_.now();
   }
-  void on_transfer(const Bulk::Transfer& transfer) override {
+  void on_transfer(const Transfer& transfer) override {
     slices_ = transfer.request.slices;
     auto& parents = parents_[transfer.child.node];
     parents.resize(transfer.request.slices, kNobody);
@@ -72,10 +72,9 @@ class Broadcast final : public WorldObserver {
     world.limits.default_rate = options_.rate;  // as measured by earlier transfers
     if (options_.slice_bytes) world.limits.slice_bytes = *options_.slice_bytes;
     if (options_.max_slices) world.limits.max_slices = *options_.max_slices;
-    world.bulk.piece_bytes = options_.piece_bytes.value_or(64 * kKiB);
+    world.links.piece_bytes = options_.piece_bytes.value_or(64 * kKiB);
     const double pipe = options_.latency.seconds() * static_cast<double>(options_.rate);
-    world.bulk.window_bytes = world.bulk.piece_bytes * 4 + static_cast<std::uint64_t>(2 * pipe);
-    world.bulk.starved_every = world.limits.starved_every;
+    world.links.window_bytes = world.links.piece_bytes * 4 + static_cast<std::uint64_t>(2 * pipe);
     world.cost = &cost_;
     world.trace = options_.trace;
     return world;

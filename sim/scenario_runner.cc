@@ -112,10 +112,10 @@ class Player {
     WorldOptions options;
     options.seed = mix64(seed_);
     options.limits = limits_;
-    options.bulk.piece_bytes = 1024;
-    options.bulk.window_bytes = 4096;
-    options.bulk.starved_every = limits_.starved_every;
-    options.bulk.post_delay = options.client_delay = Duration::us(10);
+    options.links.piece_bytes = 1024;
+    options.links.window_bytes = 4096;
+    options.links.trickle = limits_.starved_every;
+    options.post_delay = options.client_delay = Duration::us(10);
     options.max_events = 20'000'000;
     options.trace = trace_;
     world_.emplace(options);

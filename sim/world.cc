@@ -21,16 +21,18 @@ constexpr std::uint64_t kCheckEvery = 4;
 
 }  // namespace
 
-class World::BulkProgress final : public Progress {
+class World::PlaneProgress final : public Progress {
  public:
-  BulkProgress(const Bulk& bulk, NodeIndex node) : bulk_(bulk), node_(node) {}
-  ValidBytes valid(CopyKey copy, std::uint32_t slice) const override {
-    return bulk_.valid(node_, copy, slice);
-  }
+  explicit PlaneProgress(const Node& node) : node_(node) {}
+  ValidBytes valid(CopyKey copy, std::uint32_t slice) const override { return node_.plane->data().valid(copy, slice); }
 
  private:
-  const Bulk& bulk_;
-  NodeIndex node_;
+  const Node& node_;
+};
+
+// A failed CHECK ends the run it happened in, with its seed.
+struct CheckFailed {
+  std::string what;
 };
 
 World::World(const WorldOptions& options)
@@ -39,24 +41,30 @@ World::World(const WorldOptions& options)
       trace_(options.trace),
       hosts_(random_),
       network_(queue_, hosts_, random_, *this, options.network),
-      bulk_(queue_, hosts_, random_, *this, options.bulk) {}
+      links_(queue_, hosts_, random_, *this, options.links) {
+  set_check_handler([](const std::string& what) { throw CheckFailed{what}; });
+}
 
 World::~World() = default;
 
 NodeIndex World::add_node(NodeSpec spec) {
   const NodeIndex node = hosts_.add(spec.address, spec.link);
   network_.add_node();
-  bulk_.add_node();
+  links_.add_node();
   nodes_.emplace_back();
   nodes_.back().spec = std::move(spec);
-  nodes_.back().progress = std::make_unique<BulkProgress>(bulk_, node);
+  nodes_.back().progress = std::make_unique<PlaneProgress>(nodes_.back());
   return node;
 }
 
 bool World::run_until(Time when) {
-  while (!violation_ && queue_.next_time() <= when) {
-    queue_.run_next();
-    if (queue_.executed() > options_.max_events) violate("time-moves-on", "too many events: a livelock");
+  try {
+    while (!violation_ && queue_.next_time() <= when) {
+      queue_.run_next();
+      if (queue_.executed() > options_.max_events) violate("time-moves-on", "too many events: a livelock");
+    }
+  } catch (const CheckFailed& failed) {
+    violate("checks-hold", failed.what);
   }
   if (!violation_ && when > now()) queue_.advance_to(when);
   return !violation_;
@@ -76,7 +84,7 @@ void World::start(NodeIndex node) {
   make_agent(node, {});
   if (was_powered) return;
   network_.paths_changed();
-  bulk_.paths_changed();
+  links_.paths_changed();
 }
 
 void World::start_acquainted() {
@@ -103,6 +111,10 @@ void World::power_on(NodeIndex node) {
 void World::make_agent(NodeIndex node, std::vector<MemberNews> known) {
   Node& self = nodes_[node];
   if (options_.carry_bytes) self.arena.assign(self.spec.capacity, std::byte{0});
+  const ByteSpan memory = options_.carry_bytes ? ByteSpan(self.arena) : ByteSpan();
+  self.plane =
+      std::make_unique<Plane>(Plane::Environment{queue_, hosts_, random_, links_, *this, options_.limits}, node,
+                              Plane::Options{memory, self.spec.capacity, options_.lanes, options_.post_delay});
   AgentOptions options;
   options.self = hosts_[node].ref.id;
   options.address = hosts_[node].address;
@@ -123,12 +135,14 @@ void World::crash(NodeIndex node, Crash how) {
   if (!host.running) return;
   trace_.say(now(), node_name(node), how == Crash::kProcess ? "is killed" : "loses power");
   network_.process_died(node, how == Crash::kMachine);
-  bulk_.process_died(node, how == Crash::kMachine);
+  links_.process_died(node, how == Crash::kMachine);
   host.running = false;
   host.paused = false;
   host.powered = how == Crash::kProcess;
   host.inbox.clear();
   nodes_[node].agent.reset();
+  nodes_[node].plane.reset();
+  nodes_[node].open.clear();
   if (observer_ != nullptr) observer_->on_death(node);
 }
 
@@ -169,7 +183,7 @@ void World::resume(NodeIndex node) {
   inbox.swap(host.inbox);
   for (Task& task : inbox)
     if (hosts_.alive(process)) task();
-  if (hosts_.alive(process)) bulk_.process_resumed(node);
+  if (hosts_.alive(process)) links_.process_resumed(node);
 }
 
 void World::block(NodeIndex from, NodeIndex to) {
@@ -181,7 +195,7 @@ void World::unblock(NodeIndex from, NodeIndex to) {
   trace_.say(now(), node_name(from), "can reach " + node_name(to) + " again");
   hosts_.unblock(from, to);
   network_.paths_changed();
-  bulk_.paths_changed();
+  links_.paths_changed();
 }
 
 void World::heal() {
@@ -189,13 +203,13 @@ void World::heal() {
   trace_.say(now(), "", "the network heals");
   hosts_.unblock_all();
   network_.paths_changed();
-  bulk_.paths_changed();
+  links_.paths_changed();
 }
 
 void World::break_connections(NodeIndex a, NodeIndex b) {
   trace_.say(now(), node_name(a), "loses its connections with " + node_name(b));
   network_.break_between(a, b);
-  bulk_.break_between(a, b);
+  links_.break_between(a, b);
 }
 
 void World::set_rate(NodeIndex node, double bytes_per_second) {
@@ -242,7 +256,7 @@ void World::note_renaming(NodeIndex node) {
   if (trace_.on())
     trace_.say(now(), node_name(node), "was given up, and is " + trace_.names().node(hosts_[node].ref) + " now");
   network_.disconnect_all(node);
-  bulk_.disconnect_all(node);
+  nodes_[node].plane->data().disconnect_all();
   if (observer_ != nullptr) observer_->on_rename(node, before);
 }
 
@@ -287,14 +301,17 @@ void World::peer_lost(NodeIndex at, NodeRef peer, Loss why) {
   step(at, event::PeerLost{peer, why});
 }
 
-void World::bulk_event(NodeIndex at, Event event) { step(at, std::move(event)); }
+void World::link_arrived(NodeIndex at, ProcessId child, NodeRef ref, const dataplane::MakeLink& make) {
+  transfers_.connected(process(at), nodes_[at].plane->adopt(ref, make), child);
+}
+
+void World::data_plane_event(NodeIndex at, DataPlaneEvent event) {
+  if (const auto* closed = std::get_if<event::CopyClosed>(&event)) nodes_[at].open.erase(closed->copy);
+  std::visit([&](auto& e) { step(at, std::move(e)); }, event);
+}
 
 void World::contract_broken(NodeIndex at, const std::string& what) {
   violate("effects-make-sense", node_name(at) + ": " + what);
-}
-
-void World::transfer_began(TransferIndex transfer) {
-  if (observer_ != nullptr) observer_->on_transfer(bulk_.transfer(transfer));
 }
 
 // --- effects
@@ -322,7 +339,7 @@ void World::carry_out(NodeIndex node, effect::SendToAddress& send, ByteView) {
 
 void World::carry_out(NodeIndex node, effect::Disconnect& disconnect, ByteView) {
   network_.disconnect(node, disconnect.node);
-  bulk_.disconnect(node, disconnect.node);
+  nodes_[node].plane->data().disconnect(disconnect.node);
 }
 
 void World::carry_out(NodeIndex node, effect::StorePayload& store, ByteView payload) {
@@ -344,18 +361,26 @@ void World::carry_out(NodeIndex node, effect::Reply& reply, ByteView) {
   queue_.at(port.last_answer, [this, client] { answer_arrived(client); });
 }
 
-template <typename E>
-void World::carry_out(NodeIndex node, E& e, ByteView) {
-  if constexpr (std::is_same_v<E, effect::OpenCopy>) bulk_.open_copy(node, e);
-  if constexpr (std::is_same_v<E, effect::GrowCopy>) bulk_.grow_copy(node, e);
-  if constexpr (std::is_same_v<E, effect::SealCopy>) bulk_.seal_copy(node, e);
-  if constexpr (std::is_same_v<E, effect::Combine>) bulk_.combine(node, e);
-  if constexpr (std::is_same_v<E, effect::FollowCopy>) bulk_.follow_copy(node, e.copy);
-  if constexpr (std::is_same_v<E, effect::CloseCopy>) bulk_.close_copy(node, e.copy);
-  if constexpr (std::is_same_v<E, effect::StartPull>) bulk_.start_pull(node, e);
-  if constexpr (std::is_same_v<E, effect::CancelPull>) bulk_.cancel_pull(node, e.transfer);
-  if constexpr (std::is_same_v<E, effect::AcceptPull>) bulk_.accept_pull(node, e);
-  if constexpr (std::is_same_v<E, effect::RefusePull>) bulk_.refuse_pull(node, e);
+template <typename Command>
+  requires requires(dataplane::DataPlane& plane, const Command& command) { plane.execute(command); }
+void World::carry_out(NodeIndex node, const Command& command, ByteView) {
+  if constexpr (requires { note(node, command); }) note(node, command);
+  nodes_[node].plane->data().execute(command);
+  if constexpr (std::is_same_v<Command, effect::AcceptPull>) note_accepted(node, command);
+}
+
+// Memory that the data plane may touch belongs to one copy.
+void World::note(NodeIndex node, const effect::OpenCopy& open) {
+  for (const auto& [key, extent] : nodes_[node].open)
+    if (open.extent.offset < extent.end() && extent.offset < open.extent.end())
+      contract_broken(node, "copy " + std::to_string(open.copy) + " is opened over copy " + std::to_string(key));
+  nodes_[node].open.emplace(open.copy, open.extent);
+}
+
+void World::note_accepted(NodeIndex node, const effect::AcceptPull& accept) {
+  if (!nodes_[node].plane->is_serving(accept.serve)) return;  // the child has gone or changed its mind
+  const Transfer* transfer = transfers_.accepted(process(node), accept);
+  if (transfer != nullptr && observer_ != nullptr) observer_->on_transfer(*transfer);
 }
 
 // --- clients

@@ -11,9 +11,10 @@
 #include <vector>
 
 #include "core/agent/agent.h"
-#include "sim/bulk.h"
 #include "sim/network.h"
+#include "sim/plane.h"
 #include "sim/trace.h"
+#include "sim/transfers.h"
 
 namespace hoplite::sim {
 
@@ -33,7 +34,9 @@ struct WorldOptions {
   std::uint64_t seed = 0;
   Limits limits;
   NetworkOptions network;
-  BulkOptions bulk;
+  LinkOptions links;
+  std::uint32_t lanes = 1;                       // of each data plane
+  Duration post_delay;                           // what a lane reports reaches its agent up to this much later
   bool carry_bytes = true;                       // false: sizes only, for very large runs
   Duration client_delay;                         // a request or reply takes up to this long between client and daemon
   std::uint64_t max_events = ~std::uint64_t{0};  // more than this is a livelock
@@ -53,14 +56,14 @@ class WorldObserver {
  public:
   virtual ~WorldObserver() = default;
   virtual void on_reply(ClientKey client, std::uint64_t request, const client::Reply& reply) = 0;
-  virtual void on_transfer(const Bulk::Transfer& transfer) = 0;
+  virtual void on_transfer(const Transfer& transfer) = 0;      // it was accepted: the place to look for cycles
   virtual void on_step(NodeIndex) {}                           // after its effects have been carried out
   virtual void on_leave(NodeIndex node) = 0;                   // it says goodbye, and will be gone in a moment
   virtual void on_death(NodeIndex node) = 0;                   // after the process is gone
   virtual void on_rename(NodeIndex node, NodeRef before) = 0;  // it heard that it was given up
 };
 
-class World final : private NetworkSink, private BulkSink {
+class World final : private NetworkSink, private LinksSink, private PlaneSink {
  public:
   explicit World(const WorldOptions& options);
   ~World() override;
@@ -99,7 +102,9 @@ class World final : private NetworkSink, private BulkSink {
   bool paused(NodeIndex node) const { return hosts_[node].paused; }
   // The agent of a running node.
   Agent& agent(NodeIndex node) { return *nodes_[node].agent; }
-  ByteSpan arena(NodeIndex node) override { return nodes_[node].arena; }
+  ByteSpan arena(NodeIndex node) { return nodes_[node].arena; }
+  // The data plane of a running node.
+  const Plane& plane(NodeIndex node) const { return *nodes_[node].plane; }
   std::uint64_t capacity(NodeIndex node) const { return nodes_[node].spec.capacity; }
 
   // --- clients
@@ -119,19 +124,29 @@ class World final : private NetworkSink, private BulkSink {
 
   Random& random() { return random_; }
   Trace& trace() { return trace_; }
-  const Bulk& bulk() const { return bulk_; }
+  const Transfers& transfers() const { return transfers_; }
+  bool is_pulling(const Transfer& transfer) const {
+    return hosts_.alive(transfer.child) && plane(transfer.child.node).is_pulling(transfer.request.transfer);
+  }
+  bool is_moving(const Transfer& transfer) const {
+    return is_pulling(transfer) && hosts_.alive(transfer.parent) &&
+           plane(transfer.parent.node).is_serving(transfer.serve);
+  }
+  const Links& links() const { return links_; }
   const Network& network() const { return network_; }
   const WorldOptions& options() const { return options_; }
   const Hosts& hosts() const { return hosts_; }
 
  private:
-  class BulkProgress;
+  class PlaneProgress;
   struct Node {
     NodeSpec spec;
     std::unique_ptr<Progress> progress;
-    std::unique_ptr<Agent> agent;
     std::vector<std::byte> arena;
-    Time timer = Time::never();  // the earliest timer that is set
+    std::unique_ptr<Plane> plane;
+    std::unique_ptr<Agent> agent;
+    std::map<CopyKey, Extent> open;  // in the data plane
+    Time timer = Time::never();      // the earliest timer that is set
     std::uint32_t clients = 0;
   };
   struct Ask {
@@ -153,12 +168,15 @@ class World final : private NetworkSink, private BulkSink {
     Time last_ask, last_answer;
   };
 
-  // NetworkSink, BulkSink
+  // NetworkSink, LinksSink, PlaneSink
   void message_arrived(NodeIndex at, NodeRef from, const std::string& bytes) override;
   void peer_lost(NodeIndex at, NodeRef peer, Loss why) override;
-  void bulk_event(NodeIndex at, Event event) override;
-  void contract_broken(NodeIndex at, const std::string& what) override;
-  void transfer_began(TransferIndex transfer) override;
+  void link_arrived(NodeIndex at, ProcessId child, NodeRef ref, const dataplane::MakeLink& make) override;
+  void link_ran(NodeIndex at) override { nodes_[at].plane->settle(); }
+  void data_plane_event(NodeIndex at, DataPlaneEvent event) override;
+
+  // The agent asked for something that the contract forbids.
+  void contract_broken(NodeIndex at, const std::string& what);
 
   void power_on(NodeIndex node);
   void make_agent(NodeIndex node, std::vector<MemberNews> known);
@@ -177,8 +195,13 @@ class World final : private NetworkSink, private BulkSink {
   void carry_out(NodeIndex node, effect::Disconnect& disconnect, ByteView payload);
   void carry_out(NodeIndex node, effect::StorePayload& store, ByteView payload);
   void carry_out(NodeIndex node, effect::Reply& reply, ByteView payload);
-  template <typename E>
-  void carry_out(NodeIndex node, E& bulk_effect, ByteView payload);
+  void carry_out(NodeIndex, effect::Log&, ByteView) {}  // the trace has it
+  template <typename Command>
+    requires requires(dataplane::DataPlane& plane, const Command& command) { plane.execute(command); }
+  void carry_out(NodeIndex node, const Command& command, ByteView payload);
+  void note(NodeIndex node, const effect::OpenCopy& open);
+  void note(NodeIndex node, const effect::StartPull& start) { transfers_.started(process(node), start); }
+  void note_accepted(NodeIndex node, const effect::AcceptPull& accept);
 
   WorldOptions options_;
   EventQueue queue_;
@@ -186,7 +209,8 @@ class World final : private NetworkSink, private BulkSink {
   Trace trace_;
   Hosts hosts_;
   Network network_;
-  Bulk bulk_;
+  Links links_;
+  Transfers transfers_;
   WorldObserver* observer_ = nullptr;
   std::deque<Node> nodes_;
   std::deque<Port> ports_;  // by client key - 1

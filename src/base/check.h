@@ -5,7 +5,14 @@
 #include <sstream>
 #include <string>
 
-namespace hoplite::internal {
+namespace hoplite {
+
+// Called with place, condition and values instead of aborting. One that returns aborts after all; the simulator's throws, so
+// that a run ends with its seed.
+using CheckHandler = void (*)(const std::string& what);
+void set_check_handler(CheckHandler handler);
+
+namespace internal {
 
 [[noreturn]] void check_failed(const char* file, int line, const char* condition, const std::string& values);
 
@@ -16,7 +23,8 @@ template <typename... Values>
   check_failed(file, line, condition, text.str());
 }
 
-}  // namespace hoplite::internal
+}  // namespace internal
+}  // namespace hoplite
 
 #define CHECK(condition, ...)                                                                            \
   do {                                                                                                   \

@@ -85,8 +85,14 @@ struct Limits {
   std::uint32_t reduce_width = 0;         // of reduce trees; 0 = as the cost model says
 
   // --- the wire
-  std::uint32_t max_message_bytes = 4 * kMiB;  // one control message with its payload
-  std::uint32_t max_frame_bytes = 1 * kMiB;    // one bulk frame: bounds how long another job waits for its turn
+  std::uint32_t max_message_bytes = 4 * kMiB;        // one control message with its payload
+  std::uint32_t max_frame_bytes = 1 * kMiB;          // one bulk frame: bounds how long another job waits for its turn
+  std::uint32_t shared_frame_bytes = 256 * kKiB;     // while streams take turns: 4 ms at 500 Mbit/s, little to headers
+  std::uint32_t max_asked_pulls = 4096;              // of one child, that wait for an answer; more are refused
+  std::uint32_t max_queued_frames_bytes = 1 * kMiB;  // short frames for a child that does not read; then it is cut off
+  std::uint32_t least_share = 20;                    // a lower priority that waits gets one byte of so many
+  Duration urgent_idle_after = Duration::ms(50);     // an urgent pull without a byte for so long holds no others
+  Duration idle_link_life = Duration::s(60);         // a link that is used now and then need not be dialled again
 
   Duration settle_after() const { return retry_backoff * settle_backoffs; }
   Duration forgive_after() const { return retry_backoff * forgive_backoffs; }

@@ -33,21 +33,11 @@ struct EffectRunner::Visitor {
     if (!event_payload.empty()) std::memcpy(bytes(e.extent).data(), event_payload.data(), event_payload.size());
   }
 
-  void operator()(const effect::OpenCopy& e) const {
-    transport.open_copy(e);
+  template <typename Command>
+    requires requires(dataplane::DataPlane& plane, const Command& command) { plane.execute(command); }
+  void operator()(const Command& e) const {
+    transport.data_plane().execute(e);
   }
-  void operator()(const effect::GrowCopy& e) const { transport.grow_copy(e.copy, e.bytes); }
-  void operator()(const effect::SealCopy& e) const { transport.seal_copy(e.copy, e.slice); }
-  void operator()(const effect::Combine& e) const { transport.combine(e); }
-  void operator()(const effect::FollowCopy& e) const { transport.follow_copy(e.copy); }
-  void operator()(const effect::CloseCopy& e) const { transport.close_copy(e.copy); }
-  void operator()(const effect::StartPull& e) const {
-    transport.start_pull(e.parent, e.address, e.copy, e.pull, e.patience);
-  }
-  void operator()(const effect::CancelPull& e) const { transport.cancel_pull(e.transfer); }
-  void operator()(const effect::AcceptPull& e) const { transport.accept_pull(e.channel, e.serve, e.copy, e.pull); }
-  void operator()(const effect::RefusePull& e) const { transport.refuse_pull(e.channel, e.transfer, e.code); }
-  void operator()(const effect::PrioritizePull&) const {}
 
   void operator()(const effect::Reply& e) const { runner.clients_.reply(e.client, e.request, e.message); }
   void operator()(const effect::Log& e) const { runner.log_.warn(e.text); }

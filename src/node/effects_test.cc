@@ -30,42 +30,22 @@ class RecordingTransport : public Transport {
     done.push_back("send to " + address.to_string());
   }
   void disconnect(NodeId node) override { done.push_back("disconnect " + node.to_string()); }
-  void open_copy(const effect::OpenCopy& e) override {
-    note("open", e.copy, e.extent.offset, e.extent.size, e.slices, e.complete);
-    if (e.only != kAllSlices) note("only", e.only, e.size);
-  }
-  void grow_copy(CopyKey copy, std::uint64_t bytes) override { note("grow", copy, bytes); }
-  void seal_copy(CopyKey copy, std::uint32_t slice) override {
-    slice == kAllSlices ? note("seal", copy) : note("seal", copy, slice);
-  }
-  void combine(const effect::Combine& order) override {
-    note("combine", order.out, order.slice, static_cast<int>(order.op), static_cast<int>(order.type), order.divide_by,
-         order.final);
-    for (const effect::Combine::Input& input : order.inputs) note("input", input.copy, input.slice, input.begin);
-  }
-  void follow_copy(CopyKey copy) override { note("follow", copy); }
-  void close_copy(CopyKey copy) override { note("close", copy); }
-  ValidBytes valid(CopyKey, std::uint32_t) const override { return {}; }
-  void start_pull(NodeRef, const Address&, CopyKey copy, const PullRequest& pull, Duration patience) override {
-    note("start", copy, pull.transfer, patience.ns);
-  }
-  void cancel_pull(TransferId transfer) override { note("cancel", transfer); }
-  void accept_pull(ChannelId channel, ServeId serve, CopyKey, const PullRequest&) override {
-    note("accept", channel, serve);
-  }
-  void refuse_pull(ChannelId channel, TransferId transfer, Code) override { note("refuse", channel, transfer); }
-  void stop_serve(ServeId serve, Code) override { note("stop", serve); }
+  dataplane::DataPlane& data_plane() override { return plane; }
   TransportStats stats() const override { return {}; }
   std::vector<PeerRate> rates() const override { return {}; }
 
   std::vector<std::string> done;
 
  private:
-  template <typename... Numbers>
-  void note(std::string what, Numbers... numbers) {
-    ((what += " " + std::to_string(numbers)), ...);
-    done.push_back(std::move(what));
-  }
+  class NoLanes final : public dataplane::DataPlane::Host {
+    void run(std::uint32_t, std::function<void(dataplane::Lane&)>) override {}
+    void deliver(dataplane::LaneEvents) override {}
+    void on_event(DataPlaneEvent) override {}
+  };
+  NoLanes lanes_;
+
+ public:
+  dataplane::DataPlane plane{{nullptr, 4096, 1}, lanes_};
 };
 
 class NoHandler : public ClientHandler {
@@ -103,23 +83,15 @@ class EffectRunnerTest : public testing::Test {
   std::unique_ptr<EffectRunner> runner_;
 };
 
-TEST_F(EffectRunnerTest, EachIsOneCallInOrder) {
-  run({effect::OpenCopy{1, {0, 64}, 1, false}, effect::GrowCopy{1, 10}, effect::FollowCopy{1}, effect::SealCopy{1},
-       effect::StartPull{{}, {}, 1, {.transfer = 5, .id = {}, .target = {}}, Duration::us(1)}, effect::CancelPull{5},
-       effect::AcceptPull{3, 4, 1, {}}, effect::RefusePull{3, 9, Code::kUnavailable},
-       effect::CloseCopy{1}, effect::Disconnect{NodeId{1}}, effect::SendToAddress{{"10.0.0.1", 7411}, Sync{}}});
-  EXPECT_THAT(transport_.done, ElementsAre("open 1 0 64 1 0", "grow 1 10", "follow 1", "seal 1", "start 1 5 1000",
-                                           "cancel 5", "accept 3 4", "refuse 3 9", "close 1",
-                                           "disconnect 0000000000000001", "send to 10.0.0.1:7411"));
+TEST_F(EffectRunnerTest, CommandsReachTheDataPlaneInOrder) {
+  run({effect::OpenCopy{1, {0, 64}, 1, false}, effect::GrowCopy{1, 10}, effect::OpenCopy{2, {64, 64}, 1, true}});
+  EXPECT_EQ(transport_.plane.valid(1, 0).front(), 10U);
+  EXPECT_EQ(transport_.plane.valid(2, 0).front(), 64U);
 }
 
-TEST_F(EffectRunnerTest, ACombinationIsPassedOnWhole) {
-  run({effect::OpenCopy{1, {128, 36}, 3, false, 100, 1}, effect::SealCopy{1, 1},
-       effect::Combine{1, 2, ReduceOp::kMean, DType::kF64, 7, true, {{5, 6, 64}, {8, 9, 192}}}});
-  const std::string combine = "combine 1 2 " + std::to_string(static_cast<int>(ReduceOp::kMean)) + " " +
-                              std::to_string(static_cast<int>(DType::kF64)) + " 7 1";
-  EXPECT_THAT(transport_.done,
-              ElementsAre("open 1 128 36 3 0", "only 1 100", "seal 1 1", combine, "input 5 6 64", "input 8 9 192"));
+TEST_F(EffectRunnerTest, OthersReachTheTransportInOrder) {
+  run({effect::Disconnect{NodeId{1}}, effect::SendToAddress{{"10.0.0.1", 7411}, Sync{}}});
+  EXPECT_THAT(transport_.done, ElementsAre("disconnect 0000000000000001", "send to 10.0.0.1:7411"));
 }
 
 TEST_F(EffectRunnerTest, PayloadsComeFromTheArena) {

@@ -195,20 +195,11 @@ void Node::on_message(NodeRef from, Message message, ByteView payload) {
   step(event::Received{from, std::move(message), payload.size()}, payload);
 }
 void Node::on_peer_lost(NodeRef peer, Loss why) { step(event::PeerLost{peer, why}); }
-void Node::on_pull_asked(NodeRef peer, ChannelId channel, const PullRequest& pull) {
-  step(event::PullAsked{peer, channel, pull});
+void Node::on_data_plane(DataPlaneEvent event) {
+  std::visit([this](auto& e) { step(std::move(e)); }, event);
 }
-void Node::on_pull_accepted(TransferId transfer) { step(event::PullAccepted{transfer}); }
-void Node::on_pull_silent(TransferId transfer) { step(event::PullSilent{transfer}); }
-void Node::on_pull_ended(TransferId transfer, PullEnd how, ValidBytes valid) {
-  step(event::PullEnded{transfer, how, valid});
-}
-void Node::on_serve_ended(ServeId serve) { step(event::ServeEnded{serve}); }
-void Node::on_copy_closed(CopyKey copy) { step(event::CopyClosed{copy}); }
-void Node::on_combined(CopyKey out, std::uint32_t slice) { step(event::Combined{out, slice}); }
-void Node::on_copy_grown(CopyKey copy) { step(event::CopyGrown{copy}); }
 
-ValidBytes Node::valid(CopyKey copy, std::uint32_t slice) const { return transport_->valid(copy, slice); }
+ValidBytes Node::valid(CopyKey copy, std::uint32_t slice) const { return transport_->data_plane().valid(copy, slice); }
 
 // --- events of the clients
 

@@ -75,14 +75,7 @@ class Node final : private TransportHandler, private ClientHandler, private Prog
 
   void on_message(NodeRef from, Message message, ByteView payload) override;
   void on_peer_lost(NodeRef peer, Loss why) override;
-  void on_pull_asked(NodeRef peer, ChannelId channel, const PullRequest& pull) override;
-  void on_pull_accepted(TransferId transfer) override;
-  void on_pull_silent(TransferId transfer) override;
-  void on_pull_ended(TransferId transfer, PullEnd how, ValidBytes valid) override;
-  void on_serve_ended(ServeId serve) override;
-  void on_copy_closed(CopyKey copy) override;
-  void on_combined(CopyKey out, std::uint32_t slice) override;
-  void on_copy_grown(CopyKey copy) override;
+  void on_data_plane(DataPlaneEvent event) override;
 
   void on_client_request(ClientKey client, std::uint64_t request, client::Request message, ByteView payload) override;
   void on_client_gone(ClientKey client) override;

@@ -3,9 +3,12 @@
 // The receiver ("child") dials the holder ("parent"), sends kPull, and gets the bytes back on the same connection, so that
 // everything about a transfer is in one order and dies with one connection. Frames of many transfers are interleaved.
 //
-//   child -> parent    kPull (payload: PullRequest), kCancel
+//   child -> parent    kPull (body: PullRequest), kCancel, kLimit (not beyond this offset; kNoLimit: as far as it goes),
+//                      kPrioritize (offset: the Priority)
 //   parent -> child    kAccept, then kData at exactly the next offset, kStarved as a sign of life, and at last kEnd
 //                      (all bytes were sent and the version is committed) or kAbort (code says why)
+//
+// A child that receives from several parents limits what is less urgent: no parent sees how full the child's link is.
 //
 // After kCancel the child still gets what was under way, up to and including the parent's kAbort(kCancelled) or kEnd; it
 // discards those bytes. Transfer numbers are chosen by the child and never used twice in its life.
@@ -21,8 +24,10 @@
 
 namespace hoplite {
 
-enum class FrameType : std::uint8_t { kPull, kCancel, kAccept, kData, kStarved, kEnd, kAbort };
-constexpr FrameType last_enumerator(FrameType) { return FrameType::kAbort; }
+enum class FrameType : std::uint8_t { kPull, kCancel, kAccept, kData, kStarved, kEnd, kAbort, kLimit, kPrioritize };
+constexpr FrameType last_enumerator(FrameType) { return FrameType::kPrioritize; }
+
+constexpr std::uint64_t kNoLimit = ~std::uint64_t{0};
 
 struct FrameHeader {
   static constexpr std::size_t kSize = 24;
@@ -30,9 +35,9 @@ struct FrameHeader {
 
   FrameType type = FrameType::kData;
   Code code = Code::kOk;     // of kAbort
-  std::uint32_t length = 0;  // bytes that follow: kData, kPull
+  std::uint32_t length = 0;  // bytes that follow: the payload of kData, the body of kPull
   std::uint64_t transfer = 0;
-  std::uint64_t offset = 0;  // of kData: from the start of the object
+  std::uint64_t offset = 0;  // of kData, kLimit: from the start of the object; of kPrioritize: the priority
 
   std::array<std::byte, kSize> encode() const {
     std::array<std::byte, kSize> out;
@@ -50,7 +55,7 @@ struct FrameHeader {
   static bool decode(const std::byte* in, FrameHeader& out) {
     std::uint16_t magic = 0;
     std::memcpy(&magic, in, 2);
-    if (magic != kMagic || in[2] > static_cast<std::byte>(FrameType::kAbort) ||
+    if (magic != kMagic || in[2] > static_cast<std::byte>(last_enumerator(FrameType{})) ||
         in[3] > static_cast<std::byte>(last_enumerator(Code{})))
       return false;
     out.type = static_cast<FrameType>(in[2]);
@@ -70,14 +75,13 @@ struct PullRequest {
   Version version = 0;
   std::uint32_t slice = 0;
   std::uint32_t slices = 1;
-  std::uint64_t offset = 0;       // first byte wanted
-  bool has_children = false;      // then the parent must be strictly ahead of `offset`
+  std::uint64_t offset = 0;   // first byte wanted
+  bool has_children = false;  // then the parent must be strictly ahead of `offset`
   Priority priority = Priority::kNormal;
-  std::uint32_t deadline_ms = 0;  // how soon the asker needs it; 0 = no deadline
-  bool slot = false;              // the output of a reduce's slot, whose order may still be on its way to the parent
-  ObjectId target;                // what it is for: the object itself, or what it is reduced into
+  bool slot = false;  // the output of a reduce's slot, whose order may still be on its way to the parent
+  ObjectId target;    // what it is for: the object itself, or what it is reduced into
   template <typename A> void fields(A& a) {
-    a(transfer, id, version, slice, slices, offset, has_children, priority, deadline_ms, slot, target);
+    a(transfer, id, version, slice, slices, offset, has_children, priority, slot, target);
   }
 };
 

@@ -30,9 +30,9 @@ TEST(FrameHeader, EveryOtherMagicTypeAndCodeIsRefused) {
     for (std::size_t at = 0; at < 4; ++at) {
       auto wire = good;
       wire[at] = static_cast<std::byte>(value);
-      const bool valid =
-          at < 2 ? wire[at] == good[at]
-                 : value <= (at == 2 ? static_cast<int>(FrameType::kAbort) : static_cast<int>(last_enumerator(Code{})));
+      const bool valid = at < 2 ? wire[at] == good[at]
+                                : value <= (at == 2 ? static_cast<int>(last_enumerator(FrameType{}))
+                                                    : static_cast<int>(last_enumerator(Code{})));
       EXPECT_EQ(FrameHeader::decode(wire.data(), header), valid) << "byte " << at << " = " << value;
     }
   }
@@ -60,7 +60,6 @@ TEST(PullRequest, ComesBackAndFitsItsBound) {
     EXPECT_EQ(encoded(received), wire);
     EXPECT_EQ(received.id, sent.id);
     EXPECT_EQ(received.offset, sent.offset);
-    EXPECT_EQ(received.deadline_ms, sent.deadline_ms);
     for (std::size_t size = 0; size < wire.size(); ++size) {
       Reader cut(as_bytes(wire).first(size));
       received.fields(cut);

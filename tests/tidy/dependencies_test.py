@@ -28,9 +28,10 @@ MAY_INCLUDE = {
     "auth": {"base"},
     "shm": {"base"},
     "kernels": {"base"},
-    "transport": LOW,
-    "transport/tcp": LOW | {"transport", "auth", "kernels"},
-    "node": LOW | CORE_PARTS | {"core/agent", "transport", "transport/tcp", "auth", "shm", "kernels"},
+    "dataplane": LOW | {"kernels"},
+    "transport": LOW | {"dataplane", "kernels"},
+    "transport/tcp": LOW | {"transport", "dataplane", "auth", "kernels"},
+    "node": LOW | CORE_PARTS | {"core/agent", "transport", "transport/tcp", "dataplane", "auth", "shm", "kernels"},
     "client": LOW | {"shm", "auth"},
 }
 

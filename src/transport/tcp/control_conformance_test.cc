@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "transport/tcp/conformance.h"
+#include "transport/tcp/test_node.h"
 
 namespace hoplite {
 namespace {

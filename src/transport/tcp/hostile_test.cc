@@ -9,9 +9,9 @@
 #include <optional>
 
 #include "transport/tcp/acceptor.h"
-#include "transport/tcp/conformance.h"
 #include "transport/tcp/handshake.h"
 #include "transport/tcp/socket.h"
+#include "transport/tcp/test_node.h"
 
 namespace hoplite::tcp {
 namespace {
@@ -89,8 +89,8 @@ class HostileTest : public TransportTest {
   // A child that pulls 1 MiB from a fake parent, which has heard the request.
   void start_pull(TestNode& child, FakePeer& parent) {
     parent.listen();
-    child.transport->open_copy({1, {0, kMiB}, 1, false});
-    child.transport->start_pull(FakePeer::kRef, parent.address(), 1, request(1, kId), patience);
+    child.execute(effect::OpenCopy{1, {0, kMiB}, 1, false});
+    child.execute(effect::StartPull{FakePeer::kRef, parent.address(), 1, request(1, kId), patience});
     ASSERT_TRUE(runs_until([&] { return parent.accepted(); }));
     ASSERT_TRUE(runs_until([&] { return parent.introduced(); }));
     ASSERT_TRUE(runs_until([&] { return parent.hears(FrameHeader::kSize); }));
@@ -103,7 +103,7 @@ class HostileTest : public TransportTest {
     parent.say(frame, body);
     ASSERT_TRUE(runs_until([&] { return child->ended_as(1, PullEnd::kConnectionLost); }));
     EXPECT_TRUE(runs_until([&] { return parent.closed(); }));
-    EXPECT_EQ(child->ended[1].watermark, 0U);
+    EXPECT_EQ(child->ended[1].valid.front(), 0U);
   }
   void expect_works(TestNode& node) {
     const auto friendly = make_node(50);
@@ -299,6 +299,8 @@ TEST_P(HostileTest, FramesOutOfPlaceBreakTheConnection) {
   expect_broken_by(frame_of(FrameType::kAccept, 1));  // twice
   expect_broken_by(frame_of(FrameType::kPull, 1));    // children ask, parents answer
   expect_broken_by(frame_of(FrameType::kStarved, 1, 7));
+  expect_broken_by(frame_of(FrameType::kLimit, 1));  // children limit, parents obey
+  expect_broken_by(frame_of(FrameType::kPrioritize, 1));
 }
 
 TEST_P(HostileTest, DataBeyondTheReservationBreaksTheConnection) {
@@ -307,10 +309,10 @@ TEST_P(HostileTest, DataBeyondTheReservationBreaksTheConnection) {
   start_pull(*child, parent);
   parent.say(frame_of(FrameType::kAccept, 1));
   parent.say(frame_of(FrameType::kData, 1, 1000, 0), std::string(1000, 'a'));
-  ASSERT_TRUE(runs_until([&] { return child->transport->valid(1, 0).front() == 1000; }));
+  ASSERT_TRUE(runs_until([&] { return child->valid(1).front() == 1000; }));
   parent.say(frame_of(FrameType::kData, 1, kMiB - 999, 1000));
   ASSERT_TRUE(runs_until([&] { return child->ended_as(1, PullEnd::kConnectionLost); }));
-  EXPECT_EQ(child->ended[1].watermark, 1000U);
+  EXPECT_EQ(child->ended[1].valid.front(), 1000U);
 }
 
 TEST_P(HostileTest, DataBeforeAcceptanceBreaksTheConnection) {
@@ -333,7 +335,7 @@ TEST_P(HostileTest, DataOfUnknownTransfersIsDiscarded) {
   for (std::uint64_t offset = 0; offset < kMiB; offset += 64 * kKiB) {
     parent.say(frame_of(FrameType::kData, 1, 64 * kKiB, offset), rest.substr(0, 64 * kKiB));
     rest.remove_prefix(64 * kKiB);
-    ASSERT_TRUE(runs_until([&] { return child->transport->valid(1, 0).front() == offset + 64 * kKiB; }));
+    ASSERT_TRUE(runs_until([&] { return child->valid(1).front() == offset + 64 * kKiB; }));
   }
   parent.say(frame_of(FrameType::kEnd, 1));
   ASSERT_TRUE(runs_until([&] { return child->ended_as(1, PullEnd::kComplete); }));
@@ -353,9 +355,9 @@ TEST_P(HostileTest, AParentThatFallsSilentIsReportedOncePerSilence) {
   parent.say(frame_of(FrameType::kData, 1, 10, 0), "half");  // the rest of the frame does not come
   ASSERT_TRUE(runs_until([&] { return child->silent.size() == 3; }));
   EXPECT_THAT(child->ended, IsEmpty()) << "silence does not end a pull";
-  child->transport->close_copy(1);
+  child->execute(effect::CloseCopy{1});
   ASSERT_TRUE(runs_until([&] { return child->closed.size() == 1; }));
-  EXPECT_EQ(child->ended[1].watermark, 4U);
+  EXPECT_EQ(child->ended[1].valid.front(), 4U);
 }
 
 TEST_P(HostileTest, ABrokenChildLosesItsConnectionOnly) {
@@ -364,7 +366,8 @@ TEST_P(HostileTest, ABrokenChildLosesItsConnectionOnly) {
   const FrameHeader bad_request = frame_of(FrameType::kPull, 1, 5);
   const FrameHeader long_request = frame_of(FrameType::kPull, 1, 100'000);
   const FrameHeader wrong_way = frame_of(FrameType::kEnd, 1);
-  for (const FrameHeader& frame : {bad_request, long_request, wrong_way}) {
+  const FrameHeader no_priority = frame_of(FrameType::kPrioritize, 1, 0, 3);
+  for (const FrameHeader& frame : {bad_request, long_request, wrong_way, no_priority}) {
     FakePeer child;
     child.connect_to(parent->address());
     ASSERT_TRUE(runs_until([&] { return child.introduced(); }));
@@ -373,7 +376,7 @@ TEST_P(HostileTest, ABrokenChildLosesItsConnectionOnly) {
   }
   EXPECT_THAT(parent->asked, IsEmpty());
   const auto child = make_node(2);
-  child->transport->open_copy({1, {0, kMiB}, 1, false});
+  child->execute(effect::OpenCopy{1, {0, kMiB}, 1, false});
   pull(*child, *parent, 1, request(1, kId));
   ASSERT_TRUE(runs_until([&] { return child->ended_as(1, PullEnd::kComplete); }));
 }
@@ -394,7 +397,7 @@ TEST_P(HostileTest, AChildThatStopsReadingDoesNotKeepACopyOpen) {
   ASSERT_TRUE(runs_until([&] { return parent->transport->stats().bulk_bytes_out > 0; }));
   run_for(Duration::ms(50));
   EXPECT_LT(parent->transport->stats().bulk_bytes_out, kSize);
-  parent->transport->close_copy(1);
+  parent->execute(effect::CloseCopy{1});
   ASSERT_TRUE(runs_until([&] { return !parent->closed.empty(); }));
   std::fill_n(parent->arena.begin(), kSize, std::byte{0xEE});
   // What was under way is still the old bytes.

@@ -3,15 +3,27 @@
 #include <pthread.h>
 
 #include <csignal>
-#include <string>
 #include <utility>
 
 namespace hoplite::tcp {
+namespace {
+
+// Under a rate limit the wire is slow for certain: short turns also for a stream that is alone, so that the next choice is
+// made soon.
+std::uint64_t turn_bytes(const IoThread::Options& options) {
+  return options.limiter.unlimited() ? options.limits.max_frame_bytes
+                                     : std::min(options.limits.max_frame_bytes, options.limits.shared_frame_bytes);
+}
+
+}  // namespace
 
 IoThread::IoThread(const Options& options, const Identity& identity)
-    : worker_(Worker::Environment{loop_, options.index, options.busy_poll, options.limits, options.limiter,
-                                  options.meters, options.counters, options.deliver, options.wake_other},
-              identity) {}
+    : options_(options),
+      identity_(identity),
+      dialler_({loop_, identity_, options.limiter, options.meters, options.counters, options.refused}),
+      lane_({options.index, options.limits, turn_bytes(options)}, *this, dialler_) {
+  loop_.after_batch([this] { after_batch(); });
+}
 
 IoThread::~IoThread() { stop(); }
 
@@ -32,8 +44,41 @@ void IoThread::stop() {
   thread_.join();
 }
 
-void IoThread::run(std::function<void(Worker&)> command) {
-  loop_.post([this, command = std::move(command)] { command(worker_); });
+void IoThread::run(std::function<void(dataplane::Lane&)> command) {
+  loop_.post([this, command = std::move(command)] { command(lane_); });
+}
+
+void IoThread::adopt(UniqueFd fd, NodeRef child, ChannelId channel) {
+  // std::function must be copyable, a descriptor is not.
+  auto shared = std::make_shared<UniqueFd>(std::move(fd));
+  loop_.post([this, shared, child, channel] {
+    lane_.adopt(child, channel, [&](dataplane::LinkUser& user) {
+      return std::make_unique<TcpLink>(dialler_.context(), std::move(*shared), user);
+    });
+  });
+}
+
+void IoThread::rename(const Identity& identity) {
+  loop_.post([this, identity] { identity_ = identity; });
+}
+
+void IoThread::after_batch() {
+  lane_.settle();
+  // Spinning without transfers would only take a processor from those who have work.
+  if (options_.busy_poll) loop_.set_busy_poll(lane_.busy());
+  arm_timer();
+}
+
+void IoThread::arm_timer() {
+  const Time when = lane_.next_wakeup();
+  if (when == timer_at_) return;
+  loop_.cancel(timer_);
+  timer_at_ = when;
+  timer_ = when == Time::never() ? 0 : loop_.at(when, [this] {
+    timer_ = 0;
+    timer_at_ = Time::never();
+    lane_.on_time();
+  });
 }
 
 }  // namespace hoplite::tcp

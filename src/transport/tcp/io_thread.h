@@ -1,26 +1,27 @@
-// A thread with a loop and a Worker on it.
+// A thread with a loop and a lane of the data plane on it, over TCP.
 #pragma once
 
 #include <functional>
-#include <memory>
 #include <thread>
 
+#include "dataplane/lane.h"
 #include "transport/loop.h"
-#include "transport/tcp/worker.h"
+#include "transport/tcp/tcp_link.h"
 
 namespace hoplite::tcp {
 
-class IoThread {
+class IoThread final : private dataplane::Lane::Host {
  public:
-  struct Options {
+  struct Options {  // the references outlive it; the functions are thread-safe
     std::uint32_t index = 0;
     bool busy_poll = false;
     const Limits& limits;
     RateLimiter& limiter;
     RateMeters& meters;
     Counters& counters;
-    std::function<void(BulkEvents)> deliver;
-    std::function<void(std::uint32_t thread, CopyPtr copy)> wake_other;
+    std::function<void(dataplane::LaneEvents)> deliver;
+    std::function<void(std::uint32_t lane, dataplane::BufferPtr buffer)> wake;
+    std::function<void(std::string host, std::string why)> refused;  // a peer that is to be told to the operator
   };
 
   // Runs from `start` on, until it is stopped or destroyed.
@@ -32,12 +33,27 @@ class IoThread {
   void start();
   void stop();
 
-  // Runs `command` on the thread, in order. Thread-safe; after `stop` it does nothing.
-  void run(std::function<void(Worker&)> command);
+  // These run on the thread, in order. Thread-safe; after `stop` they do nothing.
+  void run(std::function<void(dataplane::Lane&)> command);
+  // A connection that a child dialled.
+  void adopt(UniqueFd fd, NodeRef child, ChannelId channel);
+  // From now on we are `identity`.
+  void rename(const Identity& identity);
 
  private:
+  Time now() const override { return loop_.now(); }
+  void deliver(dataplane::LaneEvents events) override { options_.deliver(std::move(events)); }
+  void wake(std::uint32_t lane, dataplane::BufferPtr buffer) override { options_.wake(lane, std::move(buffer)); }
+  void after_batch();
+  void arm_timer();
+
+  const Options options_;
   Loop loop_;
-  Worker worker_;
+  Identity identity_;
+  TcpDialler dialler_;
+  dataplane::Lane lane_;
+  Loop::TimerId timer_ = 0;
+  Time timer_at_ = Time::never();
   std::thread thread_;
 };
 

@@ -1,9 +1,9 @@
-// Transport over TCP: wires the listening socket, the control connections and the bulk engine together.
+// Transport over TCP: wires the listening socket, the control connections and the lanes of the data plane together.
 #include <utility>
 
 #include "transport/tcp/acceptor.h"
-#include "transport/tcp/bulk_plane.h"
 #include "transport/tcp/control_plane.h"
+#include "transport/tcp/tcp_lanes.h"
 #include "transport/transport.h"
 
 namespace hoplite {
@@ -19,7 +19,7 @@ class TcpTransport final : public Transport {
         limiter_(options.max_rate),
         log_(options.log),
         control_({loop, handler, identity_, options_.limits, limiter_, log_, counters_}),
-        bulk_({loop, handler, options_, limiter_, meters_, log_, counters_}, identity_),
+        lanes_({loop, handler, options_, limiter_, meters_, log_, counters_}, identity_),
         acceptor_(loop, std::move(listener), identity_, log_, counters_,
                   [this](UniqueFd fd, const Hello& peer) { adopt(std::move(fd), peer); }) {
     loop.after_batch([this, alive = std::weak_ptr(alive_)] {
@@ -33,7 +33,7 @@ class TcpTransport final : public Transport {
     identity_.node = self;
     acceptor_.drop_pending();
     control_.disconnect_all();
-    bulk_.rename(identity_);
+    lanes_.rename(identity_);
   }
 
   void send(NodeRef to, const Address& address, const Message& message, ByteView payload) override {
@@ -44,29 +44,11 @@ class TcpTransport final : public Transport {
   }
   void disconnect(NodeId node) override {
     control_.disconnect(node);
-    bulk_.disconnect(node);
+    lanes_.data_plane().disconnect(node);
     meters_.forget(node);
   }
 
-  void open_copy(const effect::OpenCopy& open) override { bulk_.open_copy(open); }
-  void grow_copy(CopyKey copy, std::uint64_t bytes) override { bulk_.grow_copy(copy, bytes); }
-  void seal_copy(CopyKey copy, std::uint32_t slice) override { bulk_.seal_copy(copy, slice); }
-  void combine(const effect::Combine& order) override { bulk_.combine(order); }
-  void follow_copy(CopyKey copy) override { bulk_.follow_copy(copy); }
-  void close_copy(CopyKey copy) override { bulk_.close_copy(copy); }
-  ValidBytes valid(CopyKey copy, std::uint32_t slice) const override { return bulk_.valid(copy, slice); }
-  void start_pull(NodeRef parent, const Address& address, CopyKey copy, const PullRequest& pull,
-                  Duration patience) override {
-    bulk_.start_pull(parent, address, copy, pull, patience);
-  }
-  void cancel_pull(TransferId transfer) override { bulk_.cancel_pull(transfer); }
-  void accept_pull(ChannelId channel, ServeId serve, CopyKey copy, const PullRequest& pull) override {
-    bulk_.accept_pull(channel, serve, copy, pull);
-  }
-  void refuse_pull(ChannelId channel, TransferId transfer, Code code) override {
-    bulk_.refuse_pull(channel, transfer, code);
-  }
-  void stop_serve(ServeId serve, Code code) override { bulk_.stop_serve(serve, code); }
+  dataplane::DataPlane& data_plane() override { return lanes_.data_plane(); }
 
   TransportStats stats() const override {
     return {counters_.bulk_bytes_in, counters_.bulk_bytes_out, counters_.connections, counters_.rejected};
@@ -78,7 +60,7 @@ class TcpTransport final : public Transport {
     if (peer.role == Role::kControl) {
       control_.adopt(std::move(fd), peer);
     } else {
-      bulk_.adopt(std::move(fd), peer.node);
+      lanes_.adopt(std::move(fd), peer.node);
     }
   }
 
@@ -90,7 +72,7 @@ class TcpTransport final : public Transport {
   StrangerLog log_;
   Counters counters_;
   ControlPlane control_;
-  BulkPlane bulk_;
+  TcpLanes lanes_;
   Acceptor acceptor_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
@@ -100,9 +82,9 @@ class TcpTransport final : public Transport {
 
 Result<std::unique_ptr<Transport>> make_tcp_transport(Loop& loop, TransportHandler& handler,
                                                       const TcpOptions& options) {
-  if (options.io_threads < 1 || options.io_threads > tcp::kMaxIoThreads) {
+  if (options.io_threads < 1 || options.io_threads > dataplane::kMaxLanes) {
     return Error{Code::kInvalidArgument, "the number of I/O threads must be 1 to " +
-                                             std::to_string(tcp::kMaxIoThreads) + ", not " +
+                                             std::to_string(dataplane::kMaxLanes) + ", not " +
                                              std::to_string(options.io_threads)};
   }
   auto listener = tcp::listen_on(options.listen);
