@@ -48,10 +48,10 @@ Agent::Impl::Impl(AgentOptions options, const Progress& progress, Time now)
       pulls_(limits_),
       serves_(limits_, timers_),
       slots_({limits_, progress_, timers_, table_, room_, pulls_}, *this),
+      coordinator_(limits_, timers_, directory_, *this),
       now_(now),
       alive_(membership_.alive()),
       rate_estimate_(limits_.default_rate),
-      ended_(limits_.max_reports),
       started_(limits_.max_reports) {
   const bool joining = std::ranges::any_of(options_.seeds, [&](const Address& a) { return a != options_.address; });
   if (joining) directory_.hold_until(now + limits_.join_grace);
@@ -137,9 +137,7 @@ void Agent::Impl::on(const event::Leave&) {
 }
 
 bool Agent::Impl::is_moving_bytes() const {
-  return !serves_.empty() || !pulls_.empty() || std::ranges::any_of(reductions_, [](const auto& item) {
-    return item.second.reduction.phase() == ReducePhase::kRunning;
-  });
+  return !serves_.empty() || !pulls_.empty() || coordinator_.is_running();
 }
 
 void Agent::Impl::say_goodbye() {
@@ -194,15 +192,6 @@ void Agent::Impl::on(const timer::Errand& t) { send_errand(t.key); }
 void Agent::Impl::on(const timer::Room&) {
   room_timer_.reset();
   room_.reconsider();
-}
-
-void Agent::Impl::on(const timer::Reduction& t) {
-  Reduction::Output out;
-  carry_on(t.target, out);  // it ticks
-}
-
-void Agent::Impl::on(const timer::ReduceDeadline& t) {
-  cancel_reduction(t.target, Code::kTimedOut, reductions_.at(t.target).reduction.awaited());
 }
 
 void Agent::Impl::on(const timer::Parked&) {

@@ -166,7 +166,7 @@ void Agent::Impl::resync(NodeRef peer) {
     if (Record* r = find(id)) ask_again(*r);
   for (const std::uint64_t key : errands_.sent_to(peer)) send_errand(key);
   slots_.report_to(peer);
-  reductions_ask_again(peer);
+  coordinator_.ask_again(peer);
 }
 
 // One home after the other, so that each hears of us once in announce_every.

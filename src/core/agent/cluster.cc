@@ -101,7 +101,8 @@ void Agent::Impl::apply(Membership::Output& out) {
     emit(effect::Log{"this node was given up by others and comes back as " + self().to_string()});
     introduced_.clear();
     directory_.reset(self());
-    forget_reductions();
+    coordinator_.forget_all();
+    slots_.drop_all();
   }
   if (out.refuted || !out.changes.empty()) update_view(out.changes, out.refuted);
   for (Membership::Outgoing& send : out.sends)
@@ -140,7 +141,7 @@ void Agent::Impl::update_view(const std::vector<Membership::Change>& changes, bo
     Record& r = records_.at(id);
     const NodeRef before = r.home;
     const bool alive = std::ranges::binary_search(alive_, before);
-    if (r.told_reducing && !alive) remember(id, random_.next_nonzero(), coordinator_gone(before));
+    if (r.told_reducing && !alive) remember_lost(id, 0, coordinator_gone(before));
     r.told_reducing = false;
     move_home(r, home(id));
     if (r.home != before || all) by_new_home[r.home].insert(id);
@@ -155,8 +156,8 @@ void Agent::Impl::update_view(const std::vector<Membership::Change>& changes, bo
   for (const std::uint64_t key : errands_.all())
     if (const Errands::Errand& errand = *errands_.find(key); errand.home != home(errand.id)) send_errand(key);
   for (const Membership::Change& change : changes)
-    if (change.life == Life::kDead) reductions_lose(change.node);
-  give_up_moved_reductions();
+    if (change.life == Life::kDead) coordinator_.on_death(change.node);
+  coordinator_.give_up_moved();
 }
 
 void Agent::Impl::move_home(Record& record, NodeRef home) {

@@ -194,10 +194,10 @@ void Agent::Impl::store_home_copy(const PutRequest& put) {
 
 void Agent::Impl::on(NodeRef from, const Want& m) {
   if (!is_home(from, m.id)) return;
-  const Ended* ended = ended_.find(m.id);
-  if (ended != nullptr && ended->report.phase == ReducePhase::kFailed && !directory_.is_taken(m.id) &&
-      !(m.wait_if_lost && ended->report.code == Code::kLost))
-    return send(from, WantFailed{m.request, m.id, 0, ended->report.code, ended->report.text});
+  const ReduceReport* ended = coordinator_.ended(m.id);
+  if (ended != nullptr && ended->phase == ReducePhase::kFailed && !directory_.is_taken(m.id) &&
+      !(m.wait_if_lost && ended->code == Code::kLost))
+    return send(from, WantFailed{m.request, m.id, 0, ended->code, ended->text});
   Directory::Output out;
   directory_.on_want(now_, from, m, out);
   flush(out);
@@ -220,7 +220,7 @@ void Agent::Impl::on(NodeRef from, const Announce& m) {
   directory_.on_announce(now_, from, mine, out);
   flush(out);
   for (const Tombstone& stone : mine.tombstones)
-    if (tombstones_.contains(stone.id)) cancel_reduction(stone.id, Code::kDeleted, "the target was deleted");
+    if (tombstones_.contains(stone.id)) coordinator_.cancel(stone.id, Code::kDeleted, "the target was deleted");
   if (m.rate_kib != 0) rate_estimate_ = (rate_estimate_ * 3 + std::uint64_t{m.rate_kib} * 1024) / 4;
 }
 
@@ -242,7 +242,7 @@ void Agent::Impl::on(NodeRef from, const DeleteRequest& m) {
   Directory::Output out;
   directory_.on_delete(now_, from, m, out);
   flush(out);
-  cancel_reduction(m.id, Code::kDeleted, "the target was deleted");
+  coordinator_.cancel(m.id, Code::kDeleted, "the target was deleted");
 }
 
 void Agent::Impl::on(NodeRef from, const RecoverReply& m) {

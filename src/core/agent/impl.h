@@ -25,6 +25,7 @@
 #include "base/random.h"
 #include "core/agent/agent.h"
 #include "core/agent/clients.h"
+#include "core/agent/coordinator.h"
 #include "core/agent/errands.h"
 #include "core/agent/pulls.h"
 #include "core/agent/recent.h"
@@ -38,7 +39,7 @@
 
 namespace hoplite {
 
-class Agent::Impl final : private Directory::Host, private Slots::Host {
+class Agent::Impl final : private Directory::Host, private Slots::Host, private Coordinator::Host {
  public:
   Impl(AgentOptions options, const Progress& progress, Time now);
 
@@ -82,8 +83,8 @@ class Agent::Impl final : private Directory::Host, private Slots::Host {
   void on(const timer::SlotReport& t) { slots_.on_timer(t); }
   void on(const timer::SlotFeed& t) { slots_.on_timer(t); }
   void on(const timer::SlotRoom& t) { slots_.on_timer(t); }
-  void on(const timer::Reduction& t);
-  void on(const timer::ReduceDeadline& t);
+  void on(const timer::Reduction& t) { coordinator_.on_timer(t); }
+  void on(const timer::ReduceDeadline& t) { coordinator_.on_timer(t); }
   void on(const timer::Parked& t);
   void on(const timer::Refresh& t);
   void on(const timer::Leave& t);
@@ -128,7 +129,7 @@ class Agent::Impl final : private Directory::Host, private Slots::Host {
   void on(NodeRef from, const ReduceQuery& m);
   void on(NodeRef from, const ReduceAnswer& m);
   void on(NodeRef from, const SlotOrder& m) { slots_.on_order(from, m); }
-  void on(NodeRef from, const SlotUpdate& m);
+  void on(NodeRef from, const SlotUpdate& m) { coordinator_.on_update(from, m); }
   void on(NodeRef from, const SlotEnd& m) { slots_.on_end(from, m); }
 
   // --- cluster.cc
@@ -138,7 +139,7 @@ class Agent::Impl final : private Directory::Host, private Slots::Host {
   void update_view(const std::vector<Membership::Change>& changes, bool all);
   void move_home(Record& record, NodeRef home);
   void ask_again(Record& record);
-  NodeRef home(const ObjectId& id) const;
+  NodeRef home(const ObjectId& id) const override;
 
   // --- announce.cc
   bool fact_of(const Record& record, Fact& fact) const;
@@ -155,7 +156,7 @@ class Agent::Impl final : private Directory::Host, private Slots::Host {
 
   // --- home.cc
   bool is_home(NodeRef asker, const ObjectId& id);
-  void flush(Directory::Output& out);
+  void flush(Directory::Output& out) override;
   bool can_inline(const ObjectId& id, Version version) const override;
   std::uint32_t slices_for(std::uint64_t size) const override;
   std::unique_ptr<ParentPlanner> make_planner(std::uint64_t size, std::uint32_t slices, bool striped) override;
@@ -226,38 +227,20 @@ class Agent::Impl final : private Directory::Host, private Slots::Host {
   void drop_slots_of(NodeRef coordinator);
 
   // --- reduces.cc
-  struct Coordinated {
-    Reduction reduction;
-    std::pair<NodeId, std::uint64_t> asked;            // by whom, and its number for the request
-    Version version = 0;                               // of the target, whose
-    std::map<std::uint64_t, std::uint64_t> bytes;      // there are at each root
-    std::set<std::pair<NodeId, std::uint64_t>> added;  // requests for more sources that were granted
-    bool committed = false;
-    std::optional<Timers::Handle> timer;
-    std::optional<Timers::Handle> deadline;
-
-    ReduceReport report() const;
-    void note_progress(const SlotUpdate& update);
-  };
-  // --- invariants.cc
-  void check_record(const Record& r) const;
-
-  std::optional<Error> check_here(const ReduceSpec& spec) const;
-  void carry_on(const ObjectId& target, Reduction::Output& out);
-  void finish(const ObjectId& target);
-  void watch(const ObjectId& source, const ObjectId& target, std::uint64_t inline_bytes);
-  void unwatch_all(const ReduceReport& report);
+  Reduction make_reduction(const ReduceSpec& spec) override;
+  std::uint64_t welcome_bytes(std::uint32_t count) const override;
+  std::size_t known_objects() const override { return records_.size(); }
+  void watch(const ObjectId& source, const ObjectId& target, std::uint64_t welcome_bytes) override;
+  void unwatch(const ObjectId& source, const ObjectId& target) override;
+  void remember_lost(const ObjectId& target, Version version, const std::string& why) override;
   void arrived(Record& record, const Reduction::Arrival& arrival);
-  void went_missing(Record& record, Code code, const std::string& why);
-  void cancel_reduction(const ObjectId& target, Code code, const std::string& why);
-  void reductions_lose(NodeRef node);
-  void reductions_ask_again(NodeRef node);
+  void went_missing(const Record& record, Code code, const std::string& why);
   void lose_started(NodeRef coordinator);
   static std::string coordinator_gone(NodeRef coordinator);
-  void for_each_reduction(const std::function<void(Reduction&, Reduction::Output&)>& tell);
-  void give_up_moved_reductions();
-  void forget_reductions();
   LinkCost link_cost() const;
+
+  // --- invariants.cc
+  void check_record(const Record& r) const;
 
   // --- memory.cc
   void retire(Record& record);
@@ -312,6 +295,7 @@ class Agent::Impl final : private Directory::Host, private Slots::Host {
   Pulls pulls_;
   Serves serves_;
   Slots slots_;
+  Coordinator coordinator_;
 
   // During a step only.
   Time now_;
@@ -335,13 +319,6 @@ class Agent::Impl final : private Directory::Host, private Slots::Host {
   std::set<std::uint64_t> open_requests_;  // numbers of the wants and puts that are not answered
   std::uint64_t rate_estimate_;            // bytes/s that a sender is taken to have, from what fetches achieved
 
-  std::map<ObjectId, Coordinated> reductions_;
-  struct Ended {
-    ReduceReport report;
-    Version version = 0;
-    std::pair<NodeId, std::uint64_t> asked;
-  };
-  Recent<Ended> ended_;  // what became of reduces, for those who ask
   Recent<NodeRef> started_;  // reduces that were asked for here, and who coordinates them
 
   enum class Leaving : std::uint8_t { kNo, kDraining, kGone } leaving_ = Leaving::kNo;

@@ -15,6 +15,7 @@ void Agent::Impl::check_invariants() const {
   pulls_.check_invariants();
   serves_.check_invariants();
   slots_.check_invariants();
+  coordinator_.check_invariants();
   std::size_t known = 0;
   for (const auto& [home, ids] : by_home_) {
     for (const ObjectId& id : ids) {
