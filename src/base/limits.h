@@ -38,7 +38,7 @@ struct Limits {
   std::uint32_t input_stalls = 8;     // an input of a reduce has no other parent: it bears so many stalls of silence
   std::uint32_t parked_stalls = 8;    // a pull waits here for so many stalls: longer than a child that can ask others
 
-  std::uint32_t input_refusals = 8;   // pulls of an input that end early before its coordinator is told: 0.4 s
+  std::uint32_t input_refusals = 8;   // pulls of an input that end early before the coordinator is told: half a second
 
   // --- membership
   Duration join_grace = Duration::s(3);  // with seeds given, a node does not believe that it is alone for this long

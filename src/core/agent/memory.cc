@@ -36,6 +36,7 @@ bool Agent::Impl::take_room(const Room::Waiter& waiter) {
   CHECK(r.fetch == Fetch::kNeedsRoom, r.id.to_string(), static_cast<int>(r.fetch));
   r.fetch = Fetch::kIdle;
   r.room_granted = true;
+  r.room_since = now_;
   touched_.insert(r.id);
   return true;
 }

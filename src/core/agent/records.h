@@ -58,6 +58,7 @@ struct Record {
   bool told_reducing = false;  // the home says that it coordinates a reduce into it
   bool told_lost = false;      // the home says that it is lost; those who wait nevertheless wait on
   bool room_granted = false;  // its turn in the queue for room has come
+  std::optional<Time> room_since;  // when that was, the last time
   std::vector<NodeId> avoid;
   std::optional<Timers::Handle> want_timer;
 

@@ -85,8 +85,10 @@ void Agent::Impl::stop_request(const RequestKey& key, Code code) {
 }
 
 void Agent::Impl::stop_get(const RequestKey& key, Record& record, Code code, const std::string& who) {
-  const bool no_room = record.fetch == Fetch::kNeedsRoom && code == Code::kTimedOut;
-  fail(key.client, key.request, no_room ? Code::kStoreFull : code, who + ": " + waiting_for(record));
+  const bool too_late = record.room_since && *record.room_since + limits_.request_retry > now_;
+  const bool no_room = record.fetch == Fetch::kNeedsRoom || too_late;
+  const std::string why = waiting_for(record) + (too_late ? "; there was no room for it until just now" : "");
+  fail(key.client, key.request, no_room && code == Code::kTimedOut ? Code::kStoreFull : code, who + ": " + why);
   const auto stopped = std::erase_if(record.gets, [&](const GetRequest& get) { return get.key == key; });
   CHECK(stopped == 1, key.client, key.request, stopped);
   touched_.insert(record.id);
