@@ -58,6 +58,10 @@ sim: setup-build configure-release ## simulated clusters with faults (SEEDS=1000
 fuzz: setup-fuzz ## every parser against libFuzzer (SECONDS=60 for each, TARGET=wire)
 	@tools/fuzz $(or $(SECONDS),60) $(TARGET)
 
+.PHONY: mutate
+mutate: setup-test ## slips made on purpose, one at a time: which test notices? (ARGS="--only NAME", "--rotate 10", "--list")
+	@tools/mutate --jobs $(JOBS) $(ARGS)
+
 .PHONY: lint
 lint: setup-lint configure-release ## formatting, clang-tidy, shellcheck, pyflakes
 	@tools/lint

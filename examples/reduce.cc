@@ -29,15 +29,13 @@ float element(std::size_t array, std::size_t i) { return static_cast<float>(arra
 void put_array(hoplite::Client& client, hoplite::ObjectId id, std::size_t number) {
   std::vector<float> values(kElements);
   for (std::size_t i = 0; i < kElements; ++i) values[i] = element(number, i);
-  const hoplite::ArrayType array{hoplite::DType::kF32, {1024, kElements / 1024}};
-  or_exit(client.put(std::as_bytes(std::span(values)), {.id = id, .array = array, .timeout = 10s}));
+  or_exit(client.put(values, {.id = id, .array = {.shape = {1024, kElements / 1024}}, .timeout = 10s}));
 }
 
 // Small whole numbers: the sum is exact, whatever the order.
 bool is_the_sum(const hoplite::View& view, std::size_t arrays) {
-  if (view.size() != kElements * sizeof(float)) return false;
-  std::vector<float> sum(kElements);
-  std::memcpy(sum.data(), view.data(), view.size());
+  const auto sum = or_exit(view.as<float>());  // in shared memory, without a copy
+  if (sum.size() != kElements) return false;
   for (std::size_t i = 0; i < kElements; ++i) {
     float expected = 0;
     for (std::size_t number = 0; number < arrays; ++number) expected += element(number, i);
@@ -60,7 +58,7 @@ int main(int argc, char** argv) {
   std::vector<hoplite::ObjectId> sources;
   for (auto& node : nodes) sources.push_back(node.new_id());
   const hoplite::ObjectId sum =
-      or_exit(nodes[0].allreduce(sources, {{.op = hoplite::ReduceOp::kSum, .type = hoplite::DType::kF32}}));
+      or_exit(nodes[0].allreduce(sources, {.op = hoplite::ReduceOp::kSum, .type = hoplite::DType::kF32}));
   for (std::size_t i = 0; i < nodes.size(); ++i) put_array(nodes[i], sources[i], i);
 
   for (auto& node : nodes) {

@@ -272,6 +272,7 @@ void Clients::replied(RequestNumber number, const client::Created& created) {
 void Clients::replied(RequestNumber number, const client::View& view) {
   RequestRecord& request = ledger_.requests[number];
   if (request.kind != Ask::kGet) return judge_.wrong_answer(number, "View");
+  judge_.follow_ended(number, view.version);
   end(number, Code::kOk, {});
   const HeldNumber held_number = ledger_.next_held++;
   Held& held = ledger_.held[held_number];
@@ -284,6 +285,8 @@ void Clients::replied(RequestNumber number, const client::View& view) {
 void Clients::replied(RequestNumber number, const client::Opened& opened) {
   RequestRecord& request = ledger_.requests[number];
   if (request.kind != Ask::kGet || !request.follow) return judge_.wrong_answer(number, "Opened");
+  judge_.follow_began(number);
+  request.following = {opened.copy, opened.version};
   const HeldNumber held_number = ledger_.next_held++;
   Held& held = ledger_.held[held_number];
   held = {request.client, request.node,  number,      request.id,   opened.copy,
@@ -307,6 +310,7 @@ void Clients::replied(RequestNumber number, const client::Reset&) {
   RequestRecord& request = ledger_.requests[number];
   if (request.kind != Ask::kGet || !request.follow) return judge_.wrong_answer(number, "Reset");
   request.held = 0;  // what was shown stays as it is until it is released
+  request.following.reset();
 }
 
 void Clients::replied(RequestNumber number, const client::WaitDone& done) {

@@ -97,6 +97,8 @@ void draw_rare_limits(RunPlan& plan, std::uint64_t seed) {
   limits.max_tombstones = one_of<std::uint32_t>(random, {10'000, 100'000});
   limits.max_lost = one_of<std::uint32_t>(random, {10'000, 100'000});
   limits.tombstone_life = Duration::s(static_cast<std::int64_t>(random.between(600, 1'200)));
+  limits.max_waiting_for_room = one_of<std::uint32_t>(random, {200, 4'096});
+  limits.max_incarnation = one_of<std::uint32_t>(random, {1'000'000, 1U << 31});
   limits.max_members = one_of<std::uint32_t>(random, {200, 20'000});
   limits.max_parked_requests = one_of<std::uint32_t>(random, {10'000, 100'000});
   limits.max_sources = one_of<std::uint32_t>(random, {200, 10'000});

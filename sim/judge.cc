@@ -62,6 +62,18 @@ void Judge::narrow(Held& held) {
 
 void Judge::growth_shown(Held& held) { narrow(held); }
 
+void Judge::follow_began(RequestNumber number) {
+  if (ledger_.requests[number].following)
+    world_.violate("followers-are-reset", describe(number) + " is shown another copy without a reset before");
+}
+
+void Judge::follow_ended(RequestNumber number, Version version) {
+  const auto& following = ledger_.requests[number].following;
+  if (following && following->second != version)
+    world_.violate("followers-are-reset", describe(number) + " followed version " + hex64(following->second) +
+                                              " and ended with version " + hex64(version));
+}
+
 void Judge::look_again(const Held& held) {
   for (const PutNumber put : held.candidates)
     if (bytes_match(held, put)) return;

@@ -36,6 +36,8 @@ class Judge {
   // --- at the fitting moments
   std::optional<PutNumber> view_shown(RequestNumber request, Held& held);
   void growth_shown(Held& held);
+  void follow_began(RequestNumber request);
+  void follow_ended(RequestNumber request, Version version);
   void look_again(const Held& held);
   void request_failed(RequestNumber request);
   void put_done(PutNumber put);

@@ -168,5 +168,28 @@ TEST_F(JudgeTest, IsLenientOnlyWhileDisturbed) {
   EXPECT_EQ(violated(), "");  // its consequences may still show
 }
 
+TEST_F(JudgeTest, AnotherCopyIsNotFollowedWithoutAReset) {
+  put(a_);
+  const client::View view = view_of(got(a_));
+  const client::Opened opened{view.copy, view.version, view.offset, view.size, {}, view.size};
+  const RequestNumber follow = clients_->get(client_, a_, {kNoTimeout, false, true});
+  answer(follow, opened);
+  answer(follow, client::Reset{});
+  answer(follow, opened);
+  EXPECT_EQ(violated(), "");
+  answer(follow, opened);
+  EXPECT_EQ(violated(), "followers-are-reset");
+}
+
+TEST_F(JudgeTest, AFollowerEndsWithTheVersionItFollowed) {
+  put(a_);
+  client::View view = view_of(got(a_));
+  const RequestNumber follow = clients_->get(client_, a_, {kNoTimeout, false, true});
+  answer(follow, client::Opened{view.copy, view.version, view.offset, view.size, {}, view.size});
+  ++view.version;
+  answer(follow, view);
+  EXPECT_EQ(violated(), "followers-are-reset");
+}
+
 }  // namespace
 }  // namespace hoplite::sim

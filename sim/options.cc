@@ -18,7 +18,7 @@ Result<std::uint64_t> parse_number(std::string_view text) {
   return value;
 }
 
-Status parse_range(const std::string& text, ManyRunsOptions& runs) {
+Result<void> parse_range(const std::string& text, ManyRunsOptions& runs) {
   const std::size_t dots = text.find("..");
   if (dots == std::string::npos) return wrong("--seeds takes a range as in 0..5000, not '" + text + "'");
   const auto first = parse_number(std::string_view(text).substr(0, dots));
@@ -30,13 +30,13 @@ Status parse_range(const std::string& text, ManyRunsOptions& runs) {
 }
 
 template <typename T>
-Status store(const Result<std::uint64_t>& value, T& place) {
+Result<void> store(const Result<std::uint64_t>& value, T& place) {
   if (!value) return value.error();
   place = static_cast<T>(*value);
   return {};
 }
 
-Status parse_collective(const std::string& text, Options& options) {
+Result<void> parse_collective(const std::string& text, Options& options) {
   using Collective = Options::Collective;
   if (text == "broadcast") options.collective = Collective::kBroadcast;
   else if (text == "reduce") options.collective = Collective::kReduce;
@@ -45,7 +45,7 @@ Status parse_collective(const std::string& text, Options& options) {
   return {};
 }
 
-Status parse_method(const std::string& text, Options& options) {
+Result<void> parse_method(const std::string& text, Options& options) {
   if (text == "by-cost") options.method = Spread::kByCost;
   else if (text == "whole") options.method = Spread::kWhole;
   else if (text == "slices") options.method = Spread::kSlices;
@@ -53,7 +53,7 @@ Status parse_method(const std::string& text, Options& options) {
   return {};
 }
 
-using Setter = std::function<Status(const std::string& value)>;
+using Setter = std::function<Result<void>(const std::string& value)>;
 
 std::map<std::string, Setter> with_value(Options& o) {
   using Mode = Options::Mode;
@@ -61,20 +61,20 @@ std::map<std::string, Setter> with_value(Options& o) {
       {"--seed",
        [&](const std::string& v) {
          o.mode = Mode::kSeed;
-         const Status status = store(parse_number(v), o.runs.first);
+         const Result<void> status = store(parse_number(v), o.runs.first);
          o.runs.last = o.runs.first;
          return status;
        }},
       {"--seeds", [&](const std::string& v) { return o.mode = Mode::kSeeds, parse_range(v, o.runs); }},
       {"--scenario",
-       [&](const std::string& v) { return o.mode = Mode::kScenario, o.scenarios.push_back(v), Status{}; }},
+       [&](const std::string& v) { return o.mode = Mode::kScenario, o.scenarios.push_back(v), Result<void>{}; }},
       {"--nodes",
        [&](const std::string& v) {
          const auto nodes = parse_number(v);
-         if (!nodes) return Status(nodes.error());
-         if (*nodes == 0 || *nodes > 100'000) return Status(wrong("1 to 100000 nodes"));
+         if (!nodes) return Result<void>(nodes.error());
+         if (*nodes == 0 || *nodes > 100'000) return Result<void>(wrong("1 to 100000 nodes"));
          o.runs.nodes = o.scale.nodes = static_cast<std::uint32_t>(*nodes);
-         return Status{};
+         return Result<void>{};
        }},
       {"--workers", [&](const std::string& v) { return store(parse_number(v), o.runs.workers); }},
       {"--max-failures", [&](const std::string& v) { return store(parse_number(v), o.runs.max_failures); }},
@@ -82,21 +82,21 @@ std::map<std::string, Setter> with_value(Options& o) {
       {"--rate",
        [&](const std::string& v) {
          const auto rate = parse_rate(v);
-         if (rate && *rate == 0) return Status(wrong("--rate needs a limit: without one, bytes take no time"));
+         if (rate && *rate == 0) return Result<void>(wrong("--rate needs a limit: without one, bytes take no time"));
          return store(rate, o.scale.rate);
        }},
       {"--latency",
        [&](const std::string& v) {
          const auto latency = parse_duration(v);
-         if (!latency) return Status(latency.error());
+         if (!latency) return Result<void>(latency.error());
          o.scale.latency = *latency;
-         return Status{};
+         return Result<void>{};
        }},
       {"--arrivals",
        [&](const std::string& v) {
-         if (v != "at-once" && v != "spread") return Status(wrong("--arrivals is at-once or spread"));
+         if (v != "at-once" && v != "spread") return Result<void>(wrong("--arrivals is at-once or spread"));
          o.scale.spread = v == "spread";
-         return Status{};
+         return Result<void>{};
        }},
       {"--slice-bytes", [&](const std::string& v) { return store(parse_size(v), o.scale.slice_bytes); }},
       {"--max-slices", [&](const std::string& v) { return store(parse_number(v), o.scale.max_slices); }},
@@ -104,7 +104,8 @@ std::map<std::string, Setter> with_value(Options& o) {
        [&](const std::string& v) {
          char* end = nullptr;
          o.scale.at_most = std::strtod(v.c_str(), &end);
-         return *end == '\0' && *o.scale.at_most >= 1 ? Status{} : Status(wrong("--at-most is a ratio, as 1.2"));
+         return *end == '\0' && *o.scale.at_most >= 1 ? Result<void>{}
+                                                      : Result<void>(wrong("--at-most is a ratio, as 1.2"));
        }},
       {"--piece", [&](const std::string& v) { return store(parse_size(v), o.scale.piece_bytes); }},
       {"--collective", [&](const std::string& v) { return parse_collective(v, o); }},
@@ -150,7 +151,7 @@ Result<Options> parse_options(const std::vector<std::string>& arguments) {
       if (++i >= arguments.size()) return wrong(name + " needs a value");
       value = arguments[i];
     }
-    if (const Status status = option->second(*value); !status) return status.error();
+    if (const Result<void> status = option->second(*value); !status) return status.error();
   }
   if (!options.scenarios.empty()) options.mode = Options::Mode::kScenario;
   return options;

@@ -37,6 +37,7 @@ RunResult RandomRun::run() {
   for (const Phase phase : {&RandomRun::build, &RandomRun::warm_up, &RandomRun::load_and_faults,
                             &RandomRun::stop_faults, &RandomRun::finish_requests, &RandomRun::finish_reduces,
                             &RandomRun::put_lost_again, &RandomRun::read_everything, &RandomRun::compare_directory,
+                            &RandomRun::expect_no_repairs,
                             &RandomRun::delete_everything, &RandomRun::expect_nothing_left})
     if (!failed()) (this->*phase)();
   return {world_.violation(), world_.digest(), world_.queue().executed(), world_.steps(), world_.now() - Time{}};
@@ -333,6 +334,15 @@ void RandomRun::compare_directory() {
   std::string wrong;
   const auto agrees = [&] { return (wrong = directory_disagreement(world_)).empty(); };
   if (!run_until_true(agrees)) world_.violate("directory-agrees", wrong);
+}
+
+// Every home is told everything once more in the course of a run. Where nothing was lost, that must tell it nothing new.
+void RandomRun::expect_no_repairs() {
+  if (plan_.hazard != Hazard::kNone) return;
+  for (NodeIndex node = 0; node < world_.size(); ++node)
+    if (const std::uint64_t repairs = world_.running(node) ? world_.agent(node).repairs() : 0; repairs > 0)
+      world_.violate("repairs-have-reasons", node_name(node) + " heard " + std::to_string(repairs) +
+                                                 " facts from full announcements only, though nothing was lost");
 }
 
 void RandomRun::delete_everything() {

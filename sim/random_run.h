@@ -50,6 +50,7 @@ class RandomRun {
   void retry_refused(std::vector<RequestNumber>& puts);
   void read_everything();
   void compare_directory();
+  void expect_no_repairs();
   void delete_everything();
   void expect_nothing_left();
 

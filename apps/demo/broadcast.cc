@@ -33,7 +33,7 @@ struct Ends {
 
 void start_get(Client& client, ObjectId id, std::chrono::seconds timeout, std::size_t index, Clock::time_point start,
                std::span<const std::byte> expected, const std::shared_ptr<Ends>& ends) {
-  client.get_async(id, {.timeout = timeout}, [=](Result<View> view) {
+  client.get_async(id, {.timeout = timeout}).then([=](const Result<View>& view) {
     const double seconds = since(start);
     const bool right = view.ok() && same(view->bytes(), expected);
     const std::lock_guard lock(ends->mutex);

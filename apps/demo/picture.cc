@@ -69,8 +69,8 @@ const Place* place_of(const SumState& state, std::size_t node) {
 // awaited, put, used, spare, lost or killed.
 std::string part_word(const Part& part) {
   if (part.killed) return "killed";
-  if (part.state == Part::State::kAwaited && part.put_s) return "put";
-  return source_state_name(part.state);
+  if (part.state == SourceState::kAwaited && part.put_s) return "put";
+  return std::string(to_string(part.state));
 }
 
 std::string part_text(const SumState& state, const Part& part) {

@@ -144,8 +144,9 @@ Result<void> Round::begin() {
 
 std::shared_ptr<Awaited> Round::start_get(ObjectId id) {
   auto awaited = std::make_shared<Awaited>();
-  nodes_.at(0).get_async(id, {.timeout = options_.timeout},
-                         [awaited](Result<View> view) { awaited->end(std::move(view)); });
+  nodes_.at(0).get_async(id, {.timeout = options_.timeout}).then([awaited](Result<View> view) {
+    awaited->end(std::move(view));
+  });
   return awaited;
 }
 
@@ -232,7 +233,7 @@ Result<SumState> Round::one_after_another() {
       std::memcpy(&number, view->data() + i * sizeof number, sizeof number);
       sum[i] += number;
     }
-    part.state = Part::State::kUsed;
+    part.state = SourceState::kUsed;
     state_.reduced = options_.array_bytes * (part.node + 1) / state_.parts.size();
   }
   state_.finished = seconds_at(Clock::now());
@@ -265,7 +266,7 @@ Result<SumState> Round::by_reduce() {
 std::vector<std::size_t> SumState::used_nodes() const {
   std::vector<std::size_t> nodes;
   for (const Part& part : parts)
-    if (part.state == Part::State::kUsed) nodes.push_back(part.node);
+    if (part.state == SourceState::kUsed) nodes.push_back(part.node);
   return nodes;
 }
 

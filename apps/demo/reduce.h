@@ -14,11 +14,10 @@ namespace hoplite {
 
 // The array of one node.
 struct Part {
-  using State = ReduceStatus::Source::State;
   std::size_t node = 0;
   ObjectId id;
   std::optional<double> put_s;  // when it was there; nothing: not yet
-  State state = State::kAwaited;
+  SourceState state = SourceState::kAwaited;
   std::uint64_t sent = 0;  // by its node, since the beginning
   bool killed = false;     // the node
 };

@@ -97,7 +97,7 @@ class Acts {
     int best_rank = -1;
     for (std::size_t i = 0; i < state.places.size(); ++i) {
       const Place& place = state.places[i];
-      if (place.node == 0 || state.parts[place.node].state != Part::State::kUsed) continue;
+      if (place.node == 0 || state.parts[place.node].state != SourceState::kUsed) continue;
       const bool above_others =
           std::any_of(state.places.begin(), state.places.end(), [&](const Place& other) { return other.parent == i; });
       const int rank = (place.done ? 0 : 2) + (above_others && place.parent ? 1 : 0);

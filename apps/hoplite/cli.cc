@@ -11,6 +11,29 @@ namespace {
 
 constexpr std::string_view kNamePrefix = "name=";
 
+// An option whose value is a word that `parse` knows; `names` are all of them.
+template <typename Value>
+void add_word(CLI::App& app, const std::string& option, const std::string& type_name, Value& value,
+              std::optional<Value> (*parse)(std::string_view), const std::string& names, const std::string& help) {
+  app.add_option_function<std::string>(
+         option,
+         [&value, parse, option, names](const std::string& text) {
+           const auto parsed = parse(text);
+           if (!parsed) throw CLI::ValidationError(option, text + " is not one of " + names);
+           value = *parsed;
+         },
+         help)
+      ->type_name(type_name);
+}
+
+template <typename Enum>
+std::string names_from(Enum first) {
+  std::string names;
+  for (auto value = first; value <= last_enumerator(Enum{}); value = static_cast<Enum>(static_cast<int>(value) + 1))
+    names += (names.empty() ? "" : " ") + std::string(to_string(value));
+  return names;
+}
+
 }  // namespace
 
 CLI::App& Cli::bare_subcommand(const std::string& name, const std::string& help, std::function<int()> run) {
@@ -71,31 +94,21 @@ void add_timeout(CLI::App& app, Timeout& timeout, const std::string& help) {
 }
 
 void add_dtype(CLI::App& app, DType& type, const std::string& help) {
-  app.add_option_function<std::string>(
-         "--type",
-         [&type](const std::string& text) {
-           const auto parsed = parse_dtype(text);
-           if (!parsed) throw CLI::ValidationError("--type", text + " is not one of " + dtype_names());
-           type = *parsed;
-         },
-         help)
-      ->type_name("TYPE");
+  add_word(app, "--type", "TYPE", type, parse_dtype, dtype_names(), help);
 }
 
-std::string dtype_names() {
-  std::string names;
-  for (auto type = DType::kF32; type <= last_enumerator(DType{}); type = static_cast<DType>(static_cast<int>(type) + 1))
-    names += (names.empty() ? "" : " ") + std::string(to_string(type));
-  return names;
+void add_reduce_op(CLI::App& app, ReduceOp& op, const std::string& help) {
+  add_word(app, "--op", "OP", op, parse_reduce_op, reduce_op_names(), help);
 }
 
-std::string reduce_op_names() {
-  std::string names;
-  for (auto op = ReduceOp::kSum; op <= last_enumerator(ReduceOp{});
-       op = static_cast<ReduceOp>(static_cast<int>(op) + 1))
-    names += (names.empty() ? "" : " ") + std::string(to_string(op));
-  return names;
+void add_priority(CLI::App& app, Priority& priority, const std::string& what) {
+  add_word(app, "--priority", "CLASS", priority, parse_priority, priority_names(),
+           "how urgent " + what + ": " + priority_names() + " [normal]");
 }
+
+std::string dtype_names() { return names_from(DType::kF32); }
+std::string reduce_op_names() { return names_from(ReduceOp::kSum); }
+std::string priority_names() { return names_from(Priority::kLow); }
 
 std::vector<ObjectId> ids_from(const std::vector<std::string>& typed) {
   std::vector<ObjectId> ids;

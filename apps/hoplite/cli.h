@@ -51,8 +51,15 @@ void add_timeout(CLI::App& app, Timeout& timeout, const std::string& help);
 // For options that take a name or an id: neither empty nor the nil id.
 CLI::Validator names_an_object();
 
+// Adds --priority: low, normal or high.
+void add_priority(CLI::App& app, Priority& priority, const std::string& what);
+// "low normal high".
+std::string priority_names();
+
 // Adds --type, an element type such as f32.
 void add_dtype(CLI::App& app, DType& type, const std::string& help);
+// Adds --op, an operator such as sum.
+void add_reduce_op(CLI::App& app, ReduceOp& op, const std::string& help);
 // "f32 f64 ...": the element types that can be reduced, and the operators.
 std::string dtype_names();
 std::string reduce_op_names();

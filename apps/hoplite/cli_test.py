@@ -233,6 +233,10 @@ class WithoutDaemon(CliTest):
         for arguments in (["bogus"], [], ["get"], ["put", "-", "--timeout", "soon"], ["local", "0"], ["start", "--memory", "x"],
                           ["completion", "fish"]):
             self.run_cli(*arguments, code=2)
+        for command in (["get", "x"], ["put", "-"], ["gather", "x"], ["reduce", "x"], ["allreduce", "x"]):
+            error = self.run_cli(*command, "--priority", "urgent", code=2).stderr.decode()
+            self.assertIn("urgent is not one of low normal high", error)
+            self.assertIn("low normal high [normal]", self.out(command[0], "--help"))
         self.assertIn("bogus", self.err("bogus", code=2))
         self.assertIn("hoplite", self.out("--version"))
 

@@ -12,6 +12,7 @@ namespace {
 std::string values_of(const std::string& option) {
   if (option == "op") return reduce_op_names();
   if (option == "type") return dtype_names();
+  if (option == "priority") return priority_names();
   if (option == "on-lost") return "fail wait";
   if (option == "method") return "cost whole slices";
   if (option == "log-level") return "debug info warn error";
@@ -53,7 +54,7 @@ std::string bash_script(const CLI::App& app) {
       "  COMPREPLY=()\n"
       "  case $previous in\n"
       "    --socket|--config|--token-file|--log-file|-o|--output) COMPREPLY=($(compgen -f -- \"$word\")); return ;;\n";
-  for (const char* option : {"op", "type", "on-lost", "method", "log-level"})
+  for (const char* option : {"op", "type", "priority", "on-lost", "method", "log-level"})
     script += std::string("    --") + option + ") COMPREPLY=($(compgen -W '" + values_of(option) +
               "' -- \"$word\")); return ;;\n";
   script +=

@@ -23,6 +23,7 @@ struct GatherArguments {
   std::string folder;
   bool wait_if_lost = false;
   Timeout timeout;
+  Priority priority = Priority::kNormal;
 };
 
 // What was typed if it is a file name, else the id: names may have slashes and dots.
@@ -79,9 +80,11 @@ Result<std::vector<Gathered>> gather(Client& client, const GatherArguments& argu
   const Interrupts interrupts;  // so that no half of a file stays behind
   ProgressLine progress("gather");
   const auto arrivals = std::make_shared<Arrivals>();
-  const GetOptions options{arguments.timeout, arguments.wait_if_lost ? OnLost::kWait : OnLost::kFail};
+  const GetOptions options{.timeout = arguments.timeout,
+                           .on_lost = arguments.wait_if_lost ? OnLost::kWait : OnLost::kFail,
+                           .priority = arguments.priority};
   for (std::size_t i = 0; i < ids.size(); ++i)
-    client.get_async(ids[i], options, [arrivals, i](Result<View> view) { arrivals->add(i, std::move(view)); });
+    client.get_async(ids[i], options).then([arrivals, i](Result<View> view) { arrivals->add(i, std::move(view)); });
   std::vector<Gathered> all(ids.size());
   std::uint64_t bytes = 0;
   for (std::size_t done = 0; done < ids.size();) {
@@ -134,6 +137,7 @@ void add_gather(Cli& cli) {
   app.add_flag("--wait-if-lost", arguments->wait_if_lost,
                "go on waiting when every copy was lost: somebody may put it again");
   add_timeout(app, arguments->timeout, "how long to wait for all of them, as 5s [no limit]");
+  add_priority(app, arguments->priority, "the transfers are");
 }
 
 }  // namespace hoplite

@@ -21,6 +21,7 @@ struct GetArguments {
   std::string output;
   bool wait_if_lost = false;
   Timeout timeout;
+  Priority priority = Priority::kNormal;
 };
 
 Result<std::uint64_t> get_to_file(Client& client, const GetArguments& arguments, ObjectId id,
@@ -70,7 +71,9 @@ int run_get(const Common& common, const GetArguments& arguments) {
   auto client = connect(common);
   if (!client) return fail(client.error());
   const ObjectId id = ObjectId::from_text(arguments.id);
-  const GetOptions options{arguments.timeout, arguments.wait_if_lost ? OnLost::kWait : OnLost::kFail};
+  const GetOptions options{.timeout = arguments.timeout,
+                           .on_lost = arguments.wait_if_lost ? OnLost::kWait : OnLost::kFail,
+                           .priority = arguments.priority};
   if (arguments.output.empty() || arguments.output == "-") {
     const auto size = get_to_stdout(*client, id, options);
     return size ? kExitOk : fail(size.error(), arguments.id);
@@ -94,6 +97,7 @@ void add_get(Cli& cli) {
   app.add_flag("--wait-if-lost", arguments->wait_if_lost,
                "go on waiting when every copy was lost: somebody may put it again");
   add_timeout(app, arguments->timeout, "how long to wait, as 5s [no limit]");
+  add_priority(app, arguments->priority, "the transfer is");
 }
 
 }  // namespace hoplite

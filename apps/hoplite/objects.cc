@@ -29,6 +29,7 @@ struct PutArguments {
   std::string id;
   ArrayType array;
   Timeout timeout;
+  Priority priority = Priority::kNormal;
 };
 
 // "2,3"; nullopt if it is anything else.
@@ -108,6 +109,7 @@ Result<ObjectId> put(Client& client, const PutArguments& arguments) {
   options.metadata = metadata_for(arguments.id);
   options.array = arguments.array;
   options.timeout = arguments.timeout;
+  options.priority = arguments.priority;
   if (arguments.file == "-") return put_stream(client, STDIN_FILENO, arguments, options);
   const UniqueFd file(::open(arguments.file.c_str(), O_RDONLY | O_CLOEXEC));
   struct stat status{};
@@ -211,6 +213,7 @@ void add_objects(Cli& cli) {
           "the array's extents, the outermost first, as 2,3")
       ->type_name("N,N,...");
   add_timeout(put_app, put_arguments->timeout, "how long to wait for room, as 5s [no limit]");
+  add_priority(put_app, put_arguments->priority, "its bytes are while they leave this node");
 
   auto wait_arguments = std::make_shared<WaitArguments>();
   CLI::App& wait_app = cli.subcommand("wait", "wait until objects exist, and print those that do",

@@ -1,5 +1,4 @@
 // hoplite reduce, hoplite allreduce.
-#include <array>
 #include <cstdio>
 #include <memory>
 
@@ -19,7 +18,7 @@ constexpr std::size_t kMaxSources = Limits{}.max_sources;
 struct ReduceArguments {
   std::vector<std::string> ids;
   std::string target;  // of --id, --add or --status
-  AllReduceOptions options;
+  ReduceOptions options;
   bool to_all = false;
   bool wait = false;
 
@@ -52,7 +51,7 @@ Result<ReduceStatus> result_without_status(Client& client, ObjectId target, cons
   if (!view) return view.error().code == Code::kTimedOut ? why : view.error();
   ReduceStatus status;
   status.target = target;
-  status.phase = ReduceStatus::Phase::kDone;
+  status.phase = ReducePhase::kDone;
   status.size = status.bytes = view->size();
   return status;
 }
@@ -64,13 +63,13 @@ Result<ReduceStatus> wait_for_result(Client& client, ObjectId target) {
   while (true) {
     auto status = client.reduce_status(target);
     if (!status) return result_without_status(client, target, status.error());
-    if (status->phase == ReduceStatus::Phase::kFailed) return *status->error;
-    if (status->phase == ReduceStatus::Phase::kDone) return status;
+    if (status->phase == ReducePhase::kFailed) return *status->error;
+    if (status->phase == ReducePhase::kDone) return status;
     if (interrupts.asked())
       return Error{Code::kCancelled,
                    "interrupted; the reduce goes on: `hoplite reduce --status` shows it, `hoplite rm` ends it"};
     progress.update(status->bytes, status->size, awaited_text(*status));
-    if (const auto ready = client.wait(std::array{target}, 1, kRedraw); !ready) return ready.error();
+    if (const auto ready = client.wait({target}, 1, kRedraw); !ready) return ready.error();
   }
 }
 
@@ -78,7 +77,7 @@ int run_start(const Common& common, const ReduceArguments& arguments) {
   auto client = connect(common);
   if (!client) return fail(client.error());
   const std::vector<ObjectId> sources = ids_from(arguments.ids);
-  AllReduceOptions options = arguments.options;
+  ReduceOptions options = arguments.options;
   if (!arguments.target.empty()) options.target = ObjectId::from_text(arguments.target);
   const auto target = arguments.to_all ? client->allreduce(sources, options) : client->reduce(sources, options);
   if (!target) return fail_reduce(target.error(), arguments);
@@ -119,22 +118,10 @@ int run_reduce(const Common& common, const ReduceArguments& arguments) {
   return run_start(common, arguments);
 }
 
-void add_op(CLI::App& app, ReduceOp& op) {
-  app.add_option_function<std::string>(
-         "--op",
-         [&op](const std::string& text) {
-           const auto parsed = parse_reduce_op(text);
-           if (!parsed) throw CLI::ValidationError("--op", text + " is not one of " + reduce_op_names());
-           op = *parsed;
-         },
-         "how to combine them, element by element: " + reduce_op_names() + " [sum]")
-      ->type_name("OP");
-}
-
 // What starting a reduce and an allreduce have in common.
 void add_start_options(CLI::App& app, ReduceArguments& arguments) {
   ReduceOptions& options = arguments.options;
-  add_op(app, options.op);
+  add_reduce_op(app, options.op, "how to combine them, element by element: " + reduce_op_names() + " [sum]");
   add_dtype(app, options.type, "of every source: " + dtype_names() + " [f32]");
   app.add_option("--first", options.count, "how many count: the first that become ready [all]")
       ->type_name("K")
@@ -150,6 +137,7 @@ void add_start_options(CLI::App& app, ReduceArguments& arguments) {
       ->type_name("NAME")
       ->check(names_an_object());
   add_timeout(app, options.timeout, "of the whole, as 5s: then the reduce ends as failed [no limit]");
+  add_priority(app, options.priority, "the transfers are that it causes");
   app.add_option_function<std::string>(
          "--on-lost",
          [&options](const std::string& text) { options.on_lost = text == "wait" ? OnLost::kWait : OnLost::kFail; },
@@ -175,7 +163,8 @@ void refuse_together(const CLI::App& app, const CLI::Option& status, const CLI::
   if (status.count() + add.count() == 0) return;
   const std::string mode = status.count() > 0 ? status.get_name() : add.get_name();
   if (status.count() > 0 && add.count() > 0) throw CLI::ExcludesError(mode, add.get_name());
-  for (const char* option : {"--op", "--type", "--first", "--id", "--timeout", "--on-lost", "--more-follow", "--wait"})
+  for (const char* option :
+       {"--op", "--type", "--first", "--id", "--timeout", "--priority", "--on-lost", "--more-follow", "--wait"})
     if (app.count(option) > 0) throw CLI::ExcludesError(mode, option);
 }
 
@@ -216,9 +205,9 @@ void add_allreduce_command(Cli& cli) {
   app.add_option_function<std::string>(
          "--method",
          [arguments](const std::string& text) {
-           arguments->options.method = text == "whole"    ? AllReduceMethod::kWhole
-                                       : text == "slices" ? AllReduceMethod::kSlices
-                                                          : AllReduceMethod::kByCost;
+           arguments->options.spread = text == "whole"    ? Spread::kWhole
+                                       : text == "slices" ? Spread::kSlices
+                                                          : Spread::kByCost;
          },
          "cost: what is fastest; whole: reduced on one node; slices: cut, each slice on another node [cost]")
       ->type_name("HOW")

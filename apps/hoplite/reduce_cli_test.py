@@ -64,7 +64,7 @@ class TypedObjects(CliTest):
         for arguments in ([], ["--first", "0", "a"], ["--op", "xor", "a"], ["--type", "f31", "a"], ["a", "a"],
                           ["--type", "bytes", "a"], ["--op", "mean", "--type", "i32", "a"], ["--first", "2", "a"],
                           ["--on-lost", "cry", "a"], ["--status", "x", "a"], ["--status", "x", "--op", "sum"], ["--add", "x"],
-                          ["--add", "x", "--first", "1", "a"], ["--add", "x", "--status", "y"], ["--id", "a", "a"],
+                          ["--add", "x", "--first", "1", "a"], ["--status", "x", "--priority", "low"], ["--add", "x", "--status", "y"], ["--id", "a", "a"],
                           ["--timeout", "soon", "a"]):  # fmt: skip
             self.run_cli("reduce", *arguments, code=2)
         self.run_cli("allreduce", code=2)
@@ -74,7 +74,8 @@ class TypedObjects(CliTest):
     def test_completion(self):
         bash = self.out("completion", "bash")
         for words, expected in (("reduce --op m", "min max mean median"), ("allreduce --type bf", "bf16"),
-                                ("allreduce --method s", "slices"), ("reduce --sta", "--status")):  # fmt: skip
+                                ("allreduce --method s", "slices"), ("reduce --sta", "--status"),
+                                ("get --priority h", "high"), ("put --prio", "--priority")):  # fmt: skip
             last = len(words.split())
             complete = bash + f'\nCOMP_WORDS=(hoplite {words}); COMP_CWORD={last}; _hoplite; echo "${{COMPREPLY[@]}}"'
             done = subprocess.run(["bash", "-c", complete], capture_output=True, text=True, check=True)

@@ -16,7 +16,7 @@ constexpr std::size_t kNameColumns = 32;
 Duration to_duration(std::chrono::nanoseconds time) { return {time.count()}; }
 
 std::string held_text(const ObjectStatus& object) {
-  if (object.phase == CopyPhase::kKnown) return "";
+  if (object.state == CopyState::kKnows) return "";
   return object.primary ? "primary" : "copy";
 }
 
@@ -48,8 +48,8 @@ std::string printable(const std::string& text, std::size_t limit) {
 }
 
 std::string phase_text(const ObjectStatus& object) {
-  const std::string name = copy_phase_name(object.phase);
-  if (object.phase != CopyPhase::kFetching && object.phase != CopyPhase::kWriting) return name;
+  const std::string name(to_string(object.state));
+  if (object.state != CopyState::kGrowing && object.state != CopyState::kWriting) return name;
   return name + " " + percent(object.bytes, object.size);
 }
 
@@ -151,7 +151,7 @@ std::string objects_json(const ObjectList& list) {
                     .add("name", name_of(object))
                     .add("size", object.size)
                     .add("bytes", object.bytes)
-                    .add("state", copy_phase_name(object.phase))
+                    .add("state", to_string(object.state))
                     .add("primary", object.primary)
                     .add("views", object.views)
                     .add("receivers", object.receivers)

@@ -35,7 +35,7 @@ std::string sources_text(const ReduceStatus& status, const std::vector<std::stri
   Table table({{"ORDER", Align::kRight}, {"SOURCE", Align::kLeft}, {"STATE", Align::kLeft}, {"NODE", Align::kLeft}});
   for (const Source& source : sources)
     table.add({source.order == 0 ? "" : std::to_string(source.order), shown(source.id, typed),
-               source_state_name(source.state), source.node});
+               std::string(to_string(source.state)), source.node});
   return table.text();
 }
 
@@ -76,7 +76,7 @@ std::string sources_json(const ReduceStatus& status) {
   for (const Source& source : status.sources)
     list.raw(JsonObject()
                  .add("id", source.id.to_string())
-                 .add("state", source_state_name(source.state))
+                 .add("state", to_string(source.state))
                  .add("node", source.node)
                  .add("order", source.order)
                  .text());
@@ -104,7 +104,7 @@ std::string awaited_text(const ReduceStatus& status) {
 }
 
 std::string reduce_text(const ReduceStatus& status, const std::vector<std::string>& typed) {
-  const bool over = status.phase == ReduceStatus::Phase::kDone || status.phase == ReduceStatus::Phase::kFailed;
+  const bool over = status.phase == ReducePhase::kDone || status.phase == ReducePhase::kFailed;
   const std::string awaited = over ? "" : awaited_text(status);
   const std::string named = std::to_string(status.sources.size());
   std::string text;
@@ -113,7 +113,7 @@ std::string reduce_text(const ReduceStatus& status, const std::vector<std::strin
                                   (status.count == status.sources.size()
                                        ? "of " + count_of(status.count, "source")
                                        : "of the first " + std::to_string(status.count) + " of " + named + " sources"));
-  text += fact_line("phase", reduce_phase_name(status.phase) + (awaited.empty() ? "" : ", " + awaited));
+  text += fact_line("phase", std::string(to_string(status.phase)) + (awaited.empty() ? "" : ", " + awaited));
   if (status.error) text += fact_line("error", printable(status.error->to_string(), 4000));
   text += fact_line("coordinator", status.coordinator);
   if (status.size > 0)
@@ -130,7 +130,7 @@ std::string reduce_json(const ReduceStatus& status) {
   json.add("id", status.target.to_string())
       .add("op", to_string(status.op))
       .add("type", to_string(status.type))
-      .add("phase", reduce_phase_name(status.phase));
+      .add("phase", to_string(status.phase));
   if (status.error)
     json.raw("error",
              JsonObject().add("code", code_name(status.error->code)).add("message", status.error->message).text());

@@ -9,24 +9,22 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-using State = ReduceStatus::Source::State;
-
 ReduceStatus running() {
   ReduceStatus status;
   status.target = ObjectId::named("total");
   status.op = ReduceOp::kMax;
   status.type = DType::kI16;
-  status.phase = ReduceStatus::Phase::kRunning;
+  status.phase = ReducePhase::kRunning;
   status.coordinator = "cccccccccccccccc";
   status.count = 3;
   status.attempts = 2;
   status.size = 4 << 20;
   status.bytes = 1 << 20;
-  status.sources = {{{1, 1}, State::kAwaited, "", 0},
-                    {{1, 2}, State::kUsed, "bbbbbbbbbbbbbbbb", 2},
-                    {{1, 3}, State::kLost, "", 0},
-                    {ObjectId::named("early"), State::kUsed, "aaaaaaaaaaaaaaaa", 1},
-                    {{1, 5}, State::kSpare, "dddddddddddddddd", 3}};
+  status.sources = {{{1, 1}, SourceState::kAwaited, "", 0},
+                    {{1, 2}, SourceState::kUsed, "bbbbbbbbbbbbbbbb", 2},
+                    {{1, 3}, SourceState::kLost, "", 0},
+                    {ObjectId::named("early"), SourceState::kUsed, "aaaaaaaaaaaaaaaa", 1},
+                    {{1, 5}, SourceState::kSpare, "dddddddddddddddd", 3}};
   status.slots = {{"aaaaaaaaaaaaaaaa", 0, 2, 1, true},
                   {"dddddddddddddddd", 0, 0, 1, false},
                   {"bbbbbbbbbbbbbbbb", 0, std::nullopt, 1, false}};
@@ -59,7 +57,7 @@ TEST(Render, AReduceInWords) {
 
 TEST(Render, AReduceThatHasEnded) {
   ReduceStatus status = running();
-  status.phase = ReduceStatus::Phase::kFailed;
+  status.phase = ReducePhase::kFailed;
   status.error = Error{Code::kTypeMismatch, "source x is of type f64\n"};
   std::string text = reduce_text(status);
   EXPECT_THAT(text, HasSubstr("phase       failed\n")) << "nobody is awaited any more";
@@ -67,9 +65,9 @@ TEST(Render, AReduceThatHasEnded) {
   EXPECT_THAT(text, Not(HasSubstr("early")));
 
   status = {};
-  status.phase = ReduceStatus::Phase::kDone;
+  status.phase = ReducePhase::kDone;
   status.count = 1;
-  status.sources = {{{1, 1}, State::kUsed, "aaaaaaaaaaaaaaaa", 1}};
+  status.sources = {{{1, 1}, SourceState::kUsed, "aaaaaaaaaaaaaaaa", 1}};
   text = reduce_text(status);
   EXPECT_THAT(text, HasSubstr("sum of f32, of 1 source\n"));
   EXPECT_THAT(text, Not(HasSubstr("mended")));
@@ -103,7 +101,7 @@ TEST(Render, WhoIsAwaited) {
   ReduceStatus status;
   status.count = 4;
   EXPECT_EQ(awaited_text(status), "waiting for 4 of 4 sources");
-  status.sources.assign(4, {{1, 1}, State::kUsed, "", 1});
+  status.sources.assign(4, {{1, 1}, SourceState::kUsed, "", 1});
   EXPECT_EQ(awaited_text(status), "");
 }
 
@@ -119,7 +117,7 @@ TEST(Render, ObjectsWithTheirTypes) {
   ObjectStatus object;
   object.id = {1, 1};
   object.size = 24;
-  object.phase = CopyPhase::kComplete;
+  object.state = CopyState::kComplete;
   object.primary = true;
   object.metadata = "name=w";
   object.array = {DType::kF32, {2, 3}};

@@ -54,7 +54,7 @@ Rates rates_between(const Snapshot& before, const Snapshot& now) {
 std::vector<ObjectStatus> in_order_of_interest(const ObjectList& list) {
   std::vector<ObjectStatus> objects = list.objects;
   const auto moving = [](const ObjectStatus& o) {
-    return o.phase == CopyPhase::kFetching || o.phase == CopyPhase::kWriting || o.receivers > 0;
+    return o.state == CopyState::kGrowing || o.state == CopyState::kWriting || o.receivers > 0;
   };
   std::stable_sort(objects.begin(), objects.end(), [&](const ObjectStatus& a, const ObjectStatus& b) {
     return moving(a) != moving(b) ? moving(a) : a.size > b.size;

@@ -31,7 +31,7 @@ void warn_about_token_file(const std::string& file, Log& log) {
   log.warn("other users can read the token file " + file + ": chmod 600 it");
 }
 
-Status run(DaemonOptions& options, ReadyPipe& ready) {
+Result<void> run(DaemonOptions& options, ReadyPipe& ready) {
   if (!options.config.empty()) {
     if (auto loaded = load_config(options.config, options); !loaded) return loaded;
   }

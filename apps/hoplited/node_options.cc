@@ -27,7 +27,7 @@ bool is_any(const std::string& host) {
   return ::inet_pton(AF_INET6, host.c_str(), &v6) == 1 && IN6_IS_ADDR_UNSPECIFIED(&v6);
 }
 
-Status parse_addresses(const DaemonOptions& options, NodeOptions& node) {
+Result<void> parse_addresses(const DaemonOptions& options, NodeOptions& node) {
   auto listen = Address::parse(options.listen, kDefaultPort);
   if (!listen) return listen.error();
   node.listen = *listen;

@@ -57,7 +57,7 @@ Json Collectives::allreduce(std::istream& words) {
   const std::vector<ObjectId> sources = next_ids(words);
   sleep_until(at_ns);
   const std::int64_t start_ns = now_ns();
-  value_of(client_.allreduce(sources, {{.target = target, .type = DType::kF32, .timeout = kPatience}}));
+  value_of(client_.allreduce(sources, {.target = target, .type = DType::kF32, .timeout = kPatience}));
   return get_target(target, start_ns);
 }
 
@@ -71,8 +71,7 @@ Json Collectives::reduce_status(std::istream& words) {
   const ReduceStatus status = value_of(client_.reduce_status(next_id(words)));
   std::vector<Json> sources;
   for (const ReduceStatus::Source& source : status.sources)
-    sources.push_back(
-        Json().add("id", source.id.to_string()).add("state", std::string(source_state_name(source.state))));
+    sources.push_back(Json().add("id", source.id.to_string()).add("state", std::string(to_string(source.state))));
   std::vector<Json> slots;
   for (const ReduceStatus::Slot& slot : status.slots) {
     Json described = Json().add("node", slot.node).add("slice", std::uint64_t{slot.slice});
@@ -80,7 +79,7 @@ Json Collectives::reduce_status(std::istream& words) {
     slots.push_back(described);
   }
   return Json()
-      .add("phase", std::string(reduce_phase_name(status.phase)))
+      .add("phase", std::string(to_string(status.phase)))
       .add("attempts", std::uint64_t{status.attempts})
       .add("sources", sources)
       .add("slots", slots);

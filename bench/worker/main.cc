@@ -86,7 +86,7 @@ class Worker {
     for (const ObjectStatus& status : value_of(client_.objects())) {
       if (status.id != id) continue;
       return Json()
-          .add("phase", std::string(copy_phase_name(status.phase)))
+          .add("phase", std::string(to_string(status.state)))
           .add("bytes", status.bytes)
           .add("parent", status.parent)
           .add("receivers", std::uint64_t{status.receivers});

@@ -1,43 +1,41 @@
 // The client of a Hoplite daemon: what a program links to put, get, reduce and delete objects.
 //
-//     auto client = hoplite::Client::connect({});                 // HOPLITE_SOCKET, or the default socket
-//     auto id = client->put(bytes);                               // visible to every node of the cluster
+//     auto client = hoplite::Client::connect();                   // HOPLITE_SOCKET, or the default socket
+//     auto id = client->put(values);                              // a std::vector<float>, say; visible to every node
 //     auto view = client->get(*id, {.timeout = 5s});              // read-only shared memory, no copy
-//     auto sum = client->reduce(ids, {.type = DType::kF32});      // the sum of arrays that may not exist yet
+//     for (float value : *view->as<float>()) ...
+//     auto sum = client->reduce({*id, other}, {.type = DType::kF32});   // of arrays that may not exist yet
 //
 // Objects are immutable bytes named by ids that are futures: an id can be waited for before anybody has put it. Every
 // call has a deadline or can be cancelled, and every failure is a Result whose error names the object, the node and the
 // reason. When the daemon goes away, views stay readable and calls fail with Code::kUnavailable.
 //
-// A Client may be used from several threads. A thread that waits for its own reply reads the socket itself; the client's
-// own thread reads only when nobody waits, so that a blocking call costs one round trip and no hop between threads.
-// Callbacks run on the client's own thread and must not block. A Client does not survive fork(): connect again in the child.
+// A Client may be used from several threads. Every call that waits for the daemon has an _async form, which returns a Future
+// (hoplite/future.h), for many at once from one thread. Requests are then sent in batches: when somebody waits, when 16 KiB
+// are queued, or within a millisecond. A Client does not survive fork(): connect again in the child.
 #pragma once
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
-#include <optional>
+#include <ranges>
 #include <span>
 #include <string>
-#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "hoplite/array.h"
 #include "hoplite/error.h"
+#include "hoplite/future.h"
 #include "hoplite/object_id.h"
+#include "hoplite/objects.h"
+#include "hoplite/priority.h"
 #include "hoplite/reduce.h"
 #include "hoplite/status.h"
 #include "hoplite/waiting.h"
 
 namespace hoplite {
-
-namespace client {
-struct Call;  // internal
-class Connection;
-}  // namespace client
 
 struct ConnectOptions {
   std::string socket = {};  // empty: $HOPLITE_SOCKET, else the default of `hoplite start`
@@ -54,114 +52,23 @@ struct PutOptions {
   ArrayType array = {};
   // For room in the store, and for the home's answer. Without that answer a put is taken back, but somebody may have read it.
   Timeout timeout = {};
+  // Of its bytes while they leave this node, if their readers do not ask for more.
+  Priority priority = Priority::kNormal;
 };
 
 struct GetOptions {
   Timeout timeout = {};
   OnLost on_lost = OnLost::kFail;
+  Priority priority = Priority::kNormal;  // of the transfer; Client::prioritize() changes it
 };
 
-// Read-only bytes in shared memory. They stay valid, and the object stays in this node's store, until the last copy of the
-// View is gone. Writing through it faults.
-class View {
- public:
-  View() = default;
-  std::span<const std::byte> bytes() const;
-  const std::byte* data() const { return bytes().data(); }
-  std::size_t size() const { return bytes().size(); }
-  const std::string& metadata() const;
-  const ArrayType& array() const;
-  explicit operator bool() const { return state_ != nullptr; }
+// A vector, array or span of numbers.
+template <typename R>
+concept NumberRange = std::ranges::contiguous_range<const R> && std::ranges::sized_range<const R> &&
+                      Element<std::ranges::range_value_t<const R>>;
 
-  struct State;  // internal
-  explicit View(std::shared_ptr<State> state) : state_(std::move(state)) {}
-
- private:
-  std::shared_ptr<State> state_;
-};
-
-// An object that is being written. Readers anywhere may follow what was advanced. Destroyed without seal(): given up.
-// One thread at a time.
-class ObjectWriter {
- public:
-  ObjectWriter(ObjectWriter&&) noexcept;
-  ObjectWriter& operator=(ObjectWriter&&) noexcept;
-  ~ObjectWriter();
-
-  ObjectId id() const;
-  // The whole object, writable until seal().
-  std::span<std::byte> buffer();
-  // The first `bytes` are final: readers may have them. Never decreases.
-  void advance(std::size_t bytes);
-  // Everything is final; returns when the object is committed.
-  Result<ObjectId> seal(Timeout timeout = {});
-  // Gives the object up; nothing after seal().
-  void abort();
-
-  struct State;  // internal
-  explicit ObjectWriter(std::unique_ptr<State> state);
-
- private:
-  std::unique_ptr<State> state_;
-};
-
-// A streaming read: bytes as they arrive, possibly before the object is committed. One thread at a time.
-class Follower {
- public:
-  Follower(Follower&&) noexcept;
-  Follower& operator=(Follower&&) noexcept;
-  ~Follower();
-
-  enum class Event { kBytes, kReset, kComplete };
-  struct Progress {
-    Event event = Event::kBytes;
-    std::span<const std::byte> bytes;  // the valid front of the object, growing from call to call
-    std::uint64_t size = 0;            // of the whole object
-  };
-  // Waits for more bytes than the last call returned, for a reset (start over: other bytes will come; the bytes of earlier
-  // calls stay readable until the next call), or for completion. `timeout` is for this call; when it passes, kTimedOut, and
-  // the next call goes on. The deadline of follow() ends the read as a whole.
-  Result<Progress> next(Timeout timeout = {});
-  // After kComplete.
-  View view() const;
-  // The read is over: it is complete, or has failed for good.
-  bool ended() const;
-
-  struct State;  // internal
-  explicit Follower(std::shared_ptr<State> state);
-
- private:
-  std::shared_ptr<State> state_;
-};
-
-// The result of an asynchronous call. Dropped before it is ready: the call goes on, its result is let go.
-template <typename T>
-class [[nodiscard]] Future {
- public:
-  Future() = default;
-  Future(Future&& other) noexcept;
-  Future& operator=(Future&& other) noexcept;
-  ~Future();
-
-  bool valid() const { return call_ != nullptr; }
-  // Never waits.
-  bool ready();
-  // True if it is ready within `timeout`.
-  bool wait_for(std::chrono::nanoseconds timeout);
-  // Waits; once.
-  Result<T> get();
-  // get() returns Code::kCancelled unless the call has ended already.
-  void cancel();
-
-  // internal
-  Future(std::shared_ptr<client::Connection> connection, std::shared_ptr<client::Call> call);
-
- private:
-  std::shared_ptr<client::Connection> connection_;
-  std::shared_ptr<client::Call> call_;
-};
-extern template class Future<ObjectId>;
-extern template class Future<View>;
+// How long calls wait that the daemon answers at once.
+constexpr auto kPromptTimeout = std::chrono::seconds(5);
 
 class Client {
  public:
@@ -173,63 +80,79 @@ class Client {
   // A fresh id whose home is this node; no message is sent.
   ObjectId new_id();
 
-  // --- one at a time: these block
+  // --- objects
+  // The bytes are taken before the call returns; in put_async() an object too large to travel in the request is also given
+  // its room in the store before that.
   Result<ObjectId> put(std::span<const std::byte> bytes, const PutOptions& options = {});
+  Future<ObjectId> put_async(std::span<const std::byte> bytes, const PutOptions& options = {});
+  // Numbers: the type of options.array is theirs.
+  template <NumberRange R>
+  Result<ObjectId> put(const R& numbers, PutOptions options = {}) {
+    options.array.type = dtype_of<std::ranges::range_value_t<const R>>();
+    return put(std::as_bytes(std::span(numbers)), options);
+  }
+  template <NumberRange R>
+  Future<ObjectId> put_async(const R& numbers, PutOptions options = {}) {
+    options.array.type = dtype_of<std::ranges::range_value_t<const R>>();
+    return put_async(std::as_bytes(std::span(numbers)), options);
+  }
   Result<ObjectWriter> create(std::uint64_t size, const PutOptions& options = {});
+  Future<ObjectWriter> create_async(std::uint64_t size, const PutOptions& options = {});
   Result<View> get(ObjectId id, const GetOptions& options = {});
+  Future<View> get_async(ObjectId id, const GetOptions& options = {});
   // Copies the object to the front of `out`; its size. kInvalidArgument if `out` is too small.
   Result<std::uint64_t> get_into(ObjectId id, std::span<std::byte> out, const GetOptions& options = {});
+  // Does not wait; Follower::next() does.
   Result<Follower> follow(ObjectId id, const GetOptions& options = {});
+  // The gets of `id` that this client has under way (also as follow() or gather()) have another priority from now on; false
+  // if there are none.
+  Result<bool> prioritize(ObjectId id, Priority priority, Timeout timeout = kPromptTimeout);
+  Future<bool> prioritize_async(ObjectId id, Priority priority, Timeout timeout = kPromptTimeout);
   // Which of `ids` are ready: `count` of them, or as many as are ready when the time is over. Never an error for time.
   // At most 4,000 ids in one call.
-  Result<std::vector<ObjectId>> wait(std::span<const ObjectId> ids, std::size_t count, Timeout timeout = {});
+  Result<std::vector<ObjectId>> wait(ObjectIds ids, std::size_t count, Timeout timeout = {});
+  Future<std::vector<ObjectId>> wait_async(ObjectIds ids, std::size_t count, Timeout timeout = {});
   // Frees every copy everywhere; false if nobody knew the object. Views that are held stay valid. An id that was deleted is
   // refused to puts for ten minutes; so is an unknown one that a node minted which is not here: it may be about to come, with
   // the object, which is freed then.
   Result<bool> remove(ObjectId id, Timeout timeout = {});
-
-  // --- many at once from one thread
-  // Requests are sent in batches: when somebody waits, when 16 KiB are queued, or within a millisecond. The bytes are taken
-  // before the call returns; an object too large to travel in the request is given its room in the store before that, too.
-  Future<ObjectId> put_async(std::span<const std::byte> bytes, const PutOptions& options = {});
-  Future<View> get_async(ObjectId id, const GetOptions& options = {});
-  using PutCallback = std::function<void(Result<ObjectId>)>;
-  using GetCallback = std::function<void(Result<View>)>;
-  // Return a number for cancel().
-  std::uint64_t put_async(std::span<const std::byte> bytes, const PutOptions& options, PutCallback done);
-  std::uint64_t get_async(ObjectId id, const GetOptions& options, GetCallback done);
-  // The request ends with Code::kCancelled unless it has ended already.
-  void cancel(std::uint64_t request);
+  Future<bool> remove_async(ObjectId id, Timeout timeout = {});
 
   // --- collectives (hoplite/reduce.h); none of them needs a group, a rank or a barrier
   // Starts a reduce, and returns its target as soon as the target's home has taken it. Who wants the result gets the target,
   // on any node; what goes wrong later is the error of that get. remove(target) cancels. kInvalidArgument for what makes no
   // sense: no sources, one given twice, the target among them, a count that cannot be reached, a mean of integers.
-  Result<ObjectId> reduce(std::span<const ObjectId> sources, const ReduceOptions& options = {});
+  Result<ObjectId> reduce(ObjectIds sources, const ReduceOptions& options = {});
+  Future<ObjectId> reduce_async(ObjectIds sources, const ReduceOptions& options = {});
   // The same, for a result that every node with a source is going to get(): it is made where that is fastest for all of
   // them, and reaches those who get it while it grows.
-  Result<ObjectId> allreduce(std::span<const ObjectId> sources, const AllReduceOptions& options = {});
+  Result<ObjectId> allreduce(ObjectIds sources, const ReduceOptions& options = {});
+  Future<ObjectId> allreduce_async(ObjectIds sources, const ReduceOptions& options = {});
   // One reduce for each part of the arrays (at most 64), all of all sources; the targets in the order of the parts. `target`, `part` and
-  // `count` cannot be chosen: parts of different sources would not belong together.
-  Result<std::vector<ObjectId>> reduce_scatter(std::span<const ObjectId> sources, const ReduceOptions& options = {});
+  // `count` cannot be chosen: parts of different sources would not belong together. If one cannot be started, none is left.
+  Result<std::vector<ObjectId>> reduce_scatter(ObjectIds sources, const ReduceOptions& options = {});
+  Future<std::vector<ObjectId>> reduce_scatter_async(ObjectIds sources, const ReduceOptions& options = {});
   // More sources for a reduce for which fewer than its count have arrived.
-  Result<void> add_sources(ObjectId target, std::span<const ObjectId> sources,
-                           Timeout timeout = std::chrono::seconds(5));
+  Result<void> add_sources(ObjectId target, ObjectIds sources, Timeout timeout = kPromptTimeout);
+  Future<void> add_sources_async(ObjectId target, ObjectIds sources, Timeout timeout = kPromptTimeout);
   // How far it is; the last thousand that have ended are remembered.
-  Result<ReduceStatus> reduce_status(ObjectId target, Timeout timeout = std::chrono::seconds(5));
+  Result<ReduceStatus> reduce_status(ObjectId target, Timeout timeout = kPromptTimeout);
+  Future<ReduceStatus> reduce_status_async(ObjectId target, Timeout timeout = kPromptTimeout);
   // All of these to this node, at the same time; the views in the order of the ids. The first failure ends it with an error
   // that names the object; the other gets are cancelled.
-  Result<std::vector<View>> gather(std::span<const ObjectId> ids, const GetOptions& options = {});
+  Result<std::vector<View>> gather(ObjectIds ids, const GetOptions& options = {});
+  Future<std::vector<View>> gather_async(ObjectIds ids, const GetOptions& options = {});
   // Every node gathers the same ids: each makes this call, and the transfers form a broadcast of each object. The same call
   // as gather(), under the name that others look for.
-  Result<std::vector<View>> allgather(std::span<const ObjectId> ids, const GetOptions& options = {}) {
-    return gather(ids, options);
-  }
+  Result<std::vector<View>> allgather(ObjectIds ids, const GetOptions& options = {}) { return gather(ids, options); }
 
   // --- facts
-  Result<StoreStatus> status(Timeout timeout = std::chrono::seconds(5));
-  Result<ObjectList> objects(Timeout timeout = std::chrono::seconds(5));
-  Result<std::vector<NodeStatus>> nodes(Timeout timeout = std::chrono::seconds(5));
+  Result<StoreStatus> status(Timeout timeout = kPromptTimeout);
+  Future<StoreStatus> status_async(Timeout timeout = kPromptTimeout);
+  Result<ObjectList> objects(Timeout timeout = kPromptTimeout);
+  Future<ObjectList> objects_async(Timeout timeout = kPromptTimeout);
+  Result<std::vector<NodeStatus>> nodes(Timeout timeout = kPromptTimeout);
+  Future<std::vector<NodeStatus>> nodes_async(Timeout timeout = kPromptTimeout);
 
  private:
   explicit Client(std::shared_ptr<client::Connection> connection);

@@ -3,10 +3,13 @@
 // Both enums travel between nodes: values keep their meaning for ever, new ones are added at the end.
 #pragma once
 
+#include <bit>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <type_traits>
 
 namespace hoplite {
 
@@ -37,6 +40,21 @@ enum class ReduceOp : std::uint8_t {
   kMedian,  // of floating-point types only
 };
 constexpr ReduceOp last_enumerator(ReduceOp) { return ReduceOp::kMedian; }
+
+// What C++ calls the elements of an array: float, double, and integers that are neither bool nor characters.
+template <typename T>
+concept Element = std::same_as<T, float> || std::same_as<T, double> ||
+                  (std::integral<T> && sizeof(T) <= 8 && !std::same_as<T, bool> && !std::same_as<T, char> &&
+                   !std::same_as<T, wchar_t> && !std::same_as<T, char8_t> && !std::same_as<T, char16_t> &&
+                   !std::same_as<T, char32_t>);
+
+template <Element T>
+constexpr DType dtype_of() {
+  if constexpr (std::floating_point<T>) return sizeof(T) == 4 ? DType::kF32 : DType::kF64;
+  constexpr DType kSigned[] = {DType::kI8, DType::kI16, DType::kI32, DType::kI64};
+  constexpr DType kUnsigned[] = {DType::kU8, DType::kU16, DType::kU32, DType::kU64};
+  return (std::is_signed_v<T> ? kSigned : kUnsigned)[std::countr_zero(sizeof(T))];
+}
 
 // Bytes of one element; 1 for kBytes.
 std::size_t size_of(DType type);

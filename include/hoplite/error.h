@@ -80,6 +80,4 @@ class [[nodiscard]] Result<void> {
   std::optional<Error> error_;
 };
 
-using Status = Result<void>;
-
 }  // namespace hoplite

@@ -7,9 +7,12 @@
 #pragma once
 
 #include <compare>
+#include <concepts>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -33,6 +36,17 @@ struct ObjectId {
   std::string to_string() const;
 
   auto operator<=>(const ObjectId&) const = default;
+};
+
+// Ids as an argument: a vector, an array, a span, or a list in braces. It refers to them, for the length of a call.
+class ObjectIds : public std::span<const ObjectId> {
+ public:
+  ObjectIds() = default;
+  ObjectIds(const std::initializer_list<ObjectId>& ids)  // NOLINT(google-explicit-constructor): `wait({a, b}, 1)`
+      : span(ids.begin(), ids.size()) {}
+  template <typename Range>
+    requires std::convertible_to<const Range&, std::span<const ObjectId>>
+  ObjectIds(const Range& ids) : span(ids) {}  // NOLINT(google-explicit-constructor): `wait(ids, 1)`
 };
 
 }  // namespace hoplite

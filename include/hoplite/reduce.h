@@ -14,14 +14,44 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "hoplite/dtype.h"
 #include "hoplite/error.h"
 #include "hoplite/object_id.h"
+#include "hoplite/priority.h"
 #include "hoplite/waiting.h"
 
 namespace hoplite {
+
+// The enums here travel between nodes: values keep their meaning, new ones are added at the end.
+
+// How the result of a reduce reaches those who read it.
+enum class Spread : std::uint8_t {
+  kNone,    // it grows on one node; readers get it as they get any object
+  kByCost,  // every node with a used source is going to get it: in the way that is fastest for all of them
+  kWhole,   // ... reduced on one node, and broadcast from there while it grows
+  kSlices,  // ... cut into slices, each reduced on another node, and broadcast from there
+};
+constexpr Spread last_enumerator(Spread) { return Spread::kSlices; }
+
+enum class ReducePhase : std::uint8_t {
+  kWaiting,  // for sources
+  kRunning,  // bytes are being combined; more sources may still be awaited
+  kDone,     // the target is committed
+  kFailed,   // for good; the error says why
+};
+constexpr ReducePhase last_enumerator(ReducePhase) { return ReducePhase::kFailed; }
+
+enum class SourceState : std::uint8_t {
+  kAwaited,  // nobody has put it yet, as far as is known
+  kSpare,    // it is there, and enough others came before
+  kUsed,     // it counts
+  kLost,     // every complete copy was on nodes that died
+  kDeleted,
+};
+constexpr SourceState last_enumerator(SourceState) { return SourceState::kDeleted; }
 
 struct ReduceOptions {
   ObjectId target = {};  // nil: a fresh one, coordinated by this node
@@ -32,43 +62,20 @@ struct ReduceOptions {
   bool more_sources_follow = false;       // by add_sources(): `count` may be more than the sources named now
   OnLost on_lost = OnLost::kFail;         // of a source without which there are fewer than `count`
   Timeout timeout = {};                   // of the whole reduce: when it passes, the target fails with Code::kTimedOut
+  Priority priority = Priority::kNormal;  // of every transfer that the reduce causes
+  Spread spread = Spread::kNone;          // allreduce() takes kByCost instead of kNone
   // Only one part of every source, of so many: the parts are about equal, begin at multiples of 64 bytes, and give the whole
   // when they are put one behind the other. The last ones of a small array may be empty.
   std::uint32_t part = 0;
-  std::uint32_t parts =
-      0;  // 0: reduce() takes the whole; reduce_scatter() makes as many parts as there are sources. At most 64
-};
-
-enum class AllReduceMethod : unsigned char {
-  kByCost,  // what is fastest for this size, these nodes and these links
-  kWhole,   // reduced on one node, and broadcast from there while it grows
-  kSlices,  // cut into slices, each reduced on another node and broadcast from there
-};
-
-//     client.allreduce(sources, {{.op = ReduceOp::kSum, .type = DType::kF32}, AllReduceMethod::kWhole});
-struct AllReduceOptions : ReduceOptions {
-  AllReduceMethod method = AllReduceMethod::kByCost;
+  // At most 64. 0: reduce() takes the whole, reduce_scatter() makes as many parts as there are sources.
+  std::uint32_t parts = 0;
 };
 
 // How far a reduce is, or how it went. Nodes are 16 hexadecimal digits, as in NodeStatus, or empty.
 struct ReduceStatus {
-  enum class Phase : unsigned char {
-    kWaiting,  // for sources
-    kRunning,  // bytes are being combined; more sources may still be awaited
-    kDone,     // the target is committed
-    kFailed,   // for good; `error` says why
-  };
-
   struct Source {
-    enum class State : unsigned char {
-      kAwaited,  // nobody has put it yet, as far as is known
-      kSpare,    // it is there, and enough others came before
-      kUsed,     // it counts
-      kLost,     // every complete copy was on nodes that died
-      kDeleted,
-    };
     ObjectId id;
-    State state = State::kAwaited;
+    SourceState state = SourceState::kAwaited;
     std::string node;         // where it is used
     std::uint32_t order = 0;  // of arrival, from 1; 0 = it has not arrived
   };
@@ -85,7 +92,7 @@ struct ReduceStatus {
   ObjectId target;
   ReduceOp op = ReduceOp::kSum;
   DType type = DType::kF32;
-  Phase phase = Phase::kWaiting;
+  ReducePhase phase = ReducePhase::kWaiting;
   std::optional<Error> error;  // of a failure
   std::string coordinator;     // the node that decides: the target's home
   std::size_t count = 0;       // so many sources count
@@ -98,7 +105,7 @@ struct ReduceStatus {
   // How many sources more must arrive.
   std::size_t awaited() const;
 };
-const char* reduce_phase_name(ReduceStatus::Phase phase);
-const char* source_state_name(ReduceStatus::Source::State state);
+std::string_view to_string(ReducePhase phase);
+std::string_view to_string(SourceState state);
 
 }  // namespace hoplite

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "hoplite/array.h"
@@ -47,20 +48,23 @@ struct NodeStatus {
   std::chrono::microseconds rtt{};  // of the last ping; 0 = not measured
 };
 
-enum class CopyPhase : unsigned char {
-  kKnown,     // no bytes here, but the object exists or existed
-  kFetching,  // bytes are arriving from another node
-  kWriting,   // a client is writing it
-  kComplete,
+// Travels between nodes: values keep their meaning.
+enum class CopyState : std::uint8_t {
+  kKnows,     // no bytes here, but the object exists or existed
+  kGrowing,   // bytes are arriving from another node
+  kWriting,   // bytes are being written by a client here
+  kComplete,  // all bytes, committed
 };
-const char* copy_phase_name(CopyPhase phase);
+constexpr CopyState last_enumerator(CopyState) { return CopyState::kComplete; }
+// "known", "fetching", "writing", "complete".
+std::string_view to_string(CopyState state);
 
 // One object as the daemon holds it.
 struct ObjectStatus {
   ObjectId id;
   std::uint64_t size = 0;
   std::uint64_t bytes = 0;  // valid so far
-  CopyPhase phase = CopyPhase::kKnown;
+  CopyState state = CopyState::kKnows;
   bool primary = false;         // kept until the object is deleted
   std::uint32_t views = 0;      // held by clients
   std::uint32_t receivers = 0;  // nodes that are fetching it from here now

@@ -10,6 +10,8 @@ TEST(ParseSize, KnowsBinaryAndDecimalUnits) {
   EXPECT_EQ(parse_size("1000").value(), 1000U);
   EXPECT_EQ(parse_size("12 B").value(), 12U);
   EXPECT_EQ(parse_size("4KiB").value(), 4 * kKiB);
+  EXPECT_EQ(parse_size("4kB").value(), 4000U);
+  EXPECT_EQ(parse_size("4MB").value(), 4'000'000U);
   EXPECT_EQ(parse_size("512 MiB").value(), 512 * kMiB);
   EXPECT_EQ(parse_size("4GiB").value(), 4 * kGiB);
   EXPECT_EQ(parse_size("4g").value(), 4 * kGiB);

@@ -49,6 +49,15 @@ TEST(DType, SizesFollowTheNames) {
   EXPECT_FALSE(is_floating(DType::kBytes));
 }
 
+TEST(DType, FollowsFromTheElementsOfC) {
+  static_assert(dtype_of<float>() == DType::kF32 && dtype_of<double>() == DType::kF64);
+  static_assert(dtype_of<signed char>() == DType::kI8 && dtype_of<unsigned char>() == DType::kU8);
+  static_assert(dtype_of<short>() == DType::kI16 && dtype_of<unsigned>() == DType::kU32);
+  static_assert(dtype_of<long>() == DType::kI64 && dtype_of<long long>() == DType::kI64);
+  static_assert(!Element<bool> && !Element<char> && !Element<std::byte> && !Element<long double>);
+  EXPECT_EQ(size_of(dtype_of<std::uint16_t>()), sizeof(std::uint16_t));
+}
+
 TEST(ReduceOp, NamesAreDistinctAndParsedBack) {
   const std::set<std::string_view> expected = {"sum", "product", "min", "max", "mean", "median"};
   EXPECT_EQ(names_of<ReduceOp>(parse_reduce_op), expected);

@@ -49,10 +49,10 @@ TEST(Result, AskingForWhatIsNotThereThrows) {
 }
 
 TEST(Status, IsOkByDefault) {
-  const Status ok;
+  const Result<void> ok;
   EXPECT_TRUE(ok);
   EXPECT_EQ(ok.code(), Code::kOk);
-  const Status failed = Error{Code::kDeleted, "gone"};
+  const Result<void> failed = Error{Code::kDeleted, "gone"};
   EXPECT_FALSE(failed);
   EXPECT_EQ(failed.error().message, "gone");
 }

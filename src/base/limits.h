@@ -14,6 +14,7 @@ struct Limits {
   std::uint64_t inline_bytes = 64 * kKiB;  // travel with the answer: below this a round trip costs more than the bytes
   std::uint64_t max_meta_bytes = 4 * kKiB + 512;  // dtype, shape, 4 KiB of text: not a place for data
   std::uint32_t max_objects = 4'000'000;          // local records of one node, with and without a copy
+  std::uint32_t max_waiting_for_room = 4096;      // creates beyond fail at once: each step looks at all that wait
   std::uint32_t max_tombstones = 100'000;         // oldest go first; 64 B each
   std::uint32_t max_lost = 100'000;               // remembered by a home, to answer "lost" at once; oldest go first
   Duration tombstone_life = Duration::s(600);     // longer than any partition we promise deletes across
@@ -56,6 +57,8 @@ struct Limits {
   Duration sync_every = Duration::s(5);    // full exchange with a random member: repairs what gossip lost
   Duration rejoin_every = Duration::s(2);  // dead addresses and seeds are tried for ever at this pace
   std::uint32_t max_members = 20'000;      // alive and dead
+  // No node comes back so often. Beyond it would be a life whose end it could not refute.
+  std::uint32_t max_incarnation = 1U << 31;
 
   // --- directory
   Duration announce_every = Duration::s(60);  // each home is told everything again this often: repairs what was lost

@@ -110,11 +110,10 @@ TEST(Async, CallbacksRunOnTheClientsOwnThread) {
   FakeDaemon daemon;
   auto client = daemon.connect();
   std::promise<std::pair<std::thread::id, std::string>> got;
-  client.put_async(as_bytes("payload"), {}, [&](Result<ObjectId> id) {
+  client.put_async(as_bytes("payload")).then([&](Result<ObjectId> id) {
     // Another call from inside a callback.
-    client.get_async(*id, {}, [&](Result<hoplite::View> view) {
-      got.set_value({std::this_thread::get_id(), text_of(view->bytes())});
-    });
+    client.get_async(*id).then(
+        [&](Result<hoplite::View> view) { got.set_value({std::this_thread::get_id(), text_of(view->bytes())}); });
   });
   const auto [thread, text] = got.get_future().get();
   EXPECT_NE(thread, std::this_thread::get_id());
@@ -129,7 +128,7 @@ TEST(Async, CallbacksRunWhileAnotherThreadWaitsInACall) {
   daemon.await<Get>(1);
   for (int i = 0; i < 20; ++i) {
     std::promise<std::thread::id> ran;
-    client.put_async(as_bytes("x"), {}, [&](Result<ObjectId> id) {
+    client.put_async(as_bytes("x")).then([&](Result<ObjectId> id) {
       EXPECT_TRUE(id.ok());
       ran.set_value(std::this_thread::get_id());
     });
@@ -147,13 +146,107 @@ TEST(Async, CancelEndsACall) {
   EXPECT_EQ(future.get().code(), Code::kCancelled);
 
   std::promise<Code> code;
-  const auto ticket =
-      client.get_async(ObjectId::named("never"), {}, [&](Result<hoplite::View> view) { code.set_value(view.code()); });
-  client.cancel(ticket);
+  RunningCall running =
+      client.get_async(ObjectId::named("never")).then([&](Result<hoplite::View> view) { code.set_value(view.code()); });
+  running.cancel();
   EXPECT_EQ(code.get_future().get(), Code::kCancelled);
-  client.cancel(ticket);      // ended already
-  client.cancel(1234567890);  // nobody's
+  running.cancel();        // ended already
+  RunningCall().cancel();  // nobody's
   EXPECT_TRUE(client.put(as_bytes("still works")).ok());
+}
+
+TEST(Async, EverythingThatWaitsHasAFuture) {
+  FakeDaemon daemon({.arena_bytes = 16 * kMiB, .inline_bytes = 64});
+  auto client = daemon.connect();
+  const ObjectId there = *client.put(as_bytes("x"));
+  auto created = client.create_async(1000, {.array = {DType::kF32}});
+  auto waited = client.wait_async({there, ObjectId::named("missing")}, 1);
+  auto gathered = client.gather_async({there, there});
+  auto status = client.status_async();
+  auto writer = created.get();
+  ASSERT_TRUE(writer.ok()) << writer.error().to_string();
+  auto sealed = writer->seal_async();
+  EXPECT_EQ(writer->seal_async().get().code(), Code::kInvalidArgument) << "it is being sealed";
+  EXPECT_EQ(*sealed.get(), writer->id());
+  EXPECT_THAT(*waited.get(), ::testing::ElementsAre(there));
+  EXPECT_EQ(gathered.get()->size(), 2U);
+  EXPECT_EQ(status.get()->incarnation, 3U);
+  auto removed = client.remove_async(there);
+  EXPECT_TRUE(*removed.get());
+}
+
+TEST(Async, AFutureIsUsedOnce) {
+  FakeDaemon daemon;
+  auto client = daemon.connect();
+  auto future = client.put_async(as_bytes("x"));
+  EXPECT_TRUE(future.get().ok());
+  EXPECT_FALSE(future.valid());
+  EXPECT_TRUE(future.ready());
+  EXPECT_EQ(future.get().code(), Code::kInvalidArgument);
+  future.cancel();  // of nothing
+  Code code = Code::kOk;
+  future.then([&](const Result<ObjectId>& id) { code = id.code(); });
+  EXPECT_EQ(code, Code::kInvalidArgument);
+}
+
+TEST(Async, ACallbackForAResultThatIsThereRunsOnTheClientsThread) {
+  FakeDaemon daemon;
+  auto client = daemon.connect();
+  auto future = client.put_async(as_bytes("x"));
+  EXPECT_TRUE(future.wait_for(20s));
+  std::promise<std::thread::id> ran;
+  future.then([&](const Result<ObjectId>& id) {
+    EXPECT_TRUE(id.ok());
+    ran.set_value(std::this_thread::get_id());
+  });
+  EXPECT_NE(ran.get_future().get(), std::this_thread::get_id());
+}
+
+TEST(Async, ACallbackForAClientThatIsGoneRunsAtOnce) {
+  FakeDaemon daemon;
+  Future<hoplite::View> future;
+  {
+    auto client = daemon.connect();
+    future = client.get_async(ObjectId::named("never"));
+  }
+  Code code = Code::kOk;
+  future.then([&](const Result<hoplite::View>& view) { code = view.code(); });
+  EXPECT_EQ(code, Code::kUnavailable);
+}
+
+TEST(Async, OnlyCallsThatChangeNothingEndWithTheirFuture) {
+  FakeDaemon daemon;
+  auto client = daemon.connect();
+  daemon.intercept([&](std::uint64_t, const Request& message, ByteView) {
+    return std::holds_alternative<Reduce>(message) || std::holds_alternative<Remove>(message);
+  });
+  const ObjectId missing = ObjectId::named("missing");
+  { auto reduce = client.reduce_async({missing, ObjectId::named("other")}); }
+  { auto remove = client.remove_async(missing); }
+  { auto wait = client.wait_async({missing}, 1); }
+  { auto gather = client.gather_async({missing, ObjectId::named("other")}); }
+  std::vector<std::uint64_t> expected = {daemon.await<Wait>(1)[0].first};
+  for (const auto& [request, get] : daemon.await<Get>(2)) expected.push_back(request);
+  std::vector<std::uint64_t> cancelled;
+  for (const auto& [request, cancel] : daemon.await<Cancel>(3)) cancelled.push_back(cancel.target);
+  EXPECT_THAT(cancelled, ::testing::UnorderedElementsAreArray(expected));
+}
+
+TEST(Async, AGatherCanBeCancelledAndHasACallback) {
+  FakeDaemon daemon;
+  auto client = daemon.connect();
+  const auto ids = {ObjectId::named("a"), ObjectId::named("b")};
+  std::promise<Code> code;
+  RunningCall running = client.gather_async(ids).then(
+      [&](const Result<std::vector<hoplite::View>>& views) { code.set_value(views.code()); });
+  daemon.await<Get>(2);
+  running.cancel();
+  EXPECT_EQ(code.get_future().get(), Code::kCancelled);
+  daemon.pause();
+  EXPECT_EQ(client.gather(ids, {.timeout = 1ms}).code(), Code::kTimedOut) << "the daemon does not answer";
+  daemon.resume();
+  for (const ObjectId id : ids) daemon.store(id, "there");
+  EXPECT_EQ(client.gather(ids)->size(), 2U);
 }
 
 TEST(Async, EveryPendingCallFailsWhenTheDaemonDies) {
@@ -162,20 +255,22 @@ TEST(Async, EveryPendingCallFailsWhenTheDaemonDies) {
   const ObjectId id = ObjectId::named("never");
   auto future = client.get_async(id);
   std::promise<Result<hoplite::View>> called;
-  client.get_async(id, {}, [&](Result<hoplite::View> view) { called.set_value(std::move(view)); });
+  client.get_async(id).then([&](Result<hoplite::View> view) { called.set_value(std::move(view)); });
   auto follower = client.follow(id);
+  auto gather = client.gather_async({id, id});
   std::thread blocked([&] {
     const auto view = client.get(id);
     EXPECT_EQ(view.code(), Code::kUnavailable);
     EXPECT_THAT(view.error().message, HasSubstr(id.to_string()));
     EXPECT_THAT(view.error().message, HasSubstr(daemon.socket_path()));
   });
-  daemon.await<Get>(4);
+  daemon.await<Get>(6);
   daemon.hang_up();
   blocked.join();
   EXPECT_EQ(future.get().code(), Code::kUnavailable);
   EXPECT_EQ(called.get_future().get().code(), Code::kUnavailable);
   EXPECT_EQ(follower->next().code(), Code::kUnavailable);
+  EXPECT_EQ(gather.get().code(), Code::kUnavailable);
   EXPECT_EQ(client.put(as_bytes("x")).code(), Code::kUnavailable);
   EXPECT_EQ(client.put_async(as_bytes("x")).get().code(), Code::kUnavailable);
 }
@@ -187,7 +282,7 @@ TEST(Async, ClosingTheClientEndsWhatIsUnderWay) {
   {
     auto client = daemon.connect();
     future = client.get_async(ObjectId::named("never"));
-    client.get_async(ObjectId::named("never"), {}, [&](Result<hoplite::View> view) { code.set_value(view.code()); });
+    client.get_async(ObjectId::named("never")).then([&](Result<hoplite::View> view) { code.set_value(view.code()); });
   }
   EXPECT_EQ(code.get_future().get(), Code::kUnavailable);
   EXPECT_THAT(future.get().error().message, HasSubstr("the client was closed"));
@@ -197,7 +292,7 @@ TEST(Async, ACallbackMayDestroyTheClient) {
   FakeDaemon daemon;
   auto client = std::make_unique<hoplite::Client>(daemon.connect());
   std::promise<void> done;
-  client->put_async(as_bytes("x"), {}, [&](Result<ObjectId> id) {
+  client->put_async(as_bytes("x")).then([&](Result<ObjectId> id) {
     EXPECT_TRUE(id.ok());
     client.reset();
     done.set_value();
@@ -208,7 +303,7 @@ TEST(Async, ACallbackMayDestroyTheClient) {
 TEST(Async, HostileRepliesEndTheConnectionNotTheProcess) {
   std::string malformed;
   encode_reply(1, PutDone{}, malformed);
-  malformed[FrameHeader::kSize] = '\x7f';  // a type that there is not
+  malformed[ClientFrameHeader::kSize] = '\x7f';  // a type that there is not
   const std::string huge("\xff\xff\xff\x7f\1\0\0\0\0\0\0\0", 12);
   for (const std::string& bytes : {malformed, huge}) {
     FakeDaemon daemon;
@@ -349,7 +444,7 @@ TEST(Async, ManyThreadsShareOneClient) {
   });
   threads.emplace_back([&] {
     for (int i = 0; i < kRounds; ++i)
-      client.put_async(as_bytes("callback"), {}, [&](Result<ObjectId> id) {
+      client.put_async(as_bytes("callback")).then([&](Result<ObjectId> id) {
         EXPECT_TRUE(id.ok());
         ++callbacks;
       });

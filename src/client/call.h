@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "hoplite/client.h"
 #include "protocol/client_messages.h"
@@ -30,11 +31,24 @@ struct Deadline {
   TimePoint with_grace() const;
 };
 
-// What an asynchronous put keeps in case the daemon has no room for it now (UseCreate): it is then created and sealed in
-// steps as replies come in.
+// What a put keeps in case the daemon has no room for it now (UseCreate): it is then created and sealed in steps as replies
+// come in.
 struct PutInSteps {
-  std::string bytes;
+  ByteView bytes;  // the caller's while it waits, else `kept`
+  std::string kept;
   std::string metadata;  // as it travels
+  Priority priority = Priority::kNormal;
+};
+
+struct Call;
+
+// Calls that have one result together.
+struct Group {
+  enum class Ends { kAtFirstFailure, kWithTheLast };
+  Ends ends = Ends::kAtFirstFailure;
+  std::vector<std::shared_ptr<Call>> calls;
+  std::size_t missing = 0;      // without a result so far
+  std::optional<Error> failed;  // the first failure
 };
 
 // How far a streaming read is.
@@ -58,14 +72,18 @@ struct Subject {
 struct Call {
   Subject subject;
   std::uint64_t request = 0;  // the number that the next reply carries
-  std::uint64_t ticket = 0;   // the first such number: what the user knows it by
   Deadline deadline;
 
-  std::optional<Result<Reply>> result;
-  bool abandoned = false;  // nobody wants the result
-  std::function<void(Result<Reply>)> callback;
+  std::optional<Result<Reply>> result;  // of a group: an error, or any reply to say that all calls have theirs
+  bool only_reads = false;              // need not be carried on when nobody wants the result
+  bool abandoned = false;               // nobody wants the result
+  std::function<void(CallHandle)> callback;
+  std::uint64_t created_size = 0;    // of Create
+  DType created_as = DType::kBytes;  // of Create: what its bytes are
   std::unique_ptr<PutInSteps> put;
   std::unique_ptr<Following> following;
+  std::unique_ptr<Group> group;
+  std::weak_ptr<Call> part_of;  // the call with the group
 
   std::condition_variable changed;  // the waiting thread should look again
 };

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "client/connection.h"
 #include "client/states.h"
 
 namespace hoplite {
@@ -12,22 +11,16 @@ namespace {
 using client::Call;
 using client::Connection;
 using client::Deadline;
+using client::Link;
+using client::Sending;
 using client::Subject;
 using client::Writing;
 
 constexpr std::size_t kMaxWaitIds = 4'000;       // 16 bytes each: stays below the daemon's limit for one message
 constexpr std::size_t kPutStepBytes = 8 * kMiB;  // readers may follow a large put at this grain; 1 ms of copying
 
-std::shared_ptr<Call> new_call(const Subject& subject, const Timeout& timeout) {
-  auto call = std::make_shared<Call>();
-  call->subject = subject;
-  call->deadline = Deadline::after(timeout);
-  return call;
-}
-
-Result<void> check_id(const Subject& subject) {
-  if (!subject.object.is_nil()) return {};
-  return subject.error(Code::kInvalidArgument, "the id is nil");
+Subject subject_of(Connection& connection, const PutOptions& options) {
+  return {"put", options.id.is_nil() ? connection.new_id() : options.id};
 }
 
 // Copies in steps, so that readers anywhere can begin before the end is there.
@@ -40,45 +33,110 @@ void write_all(Writing& writing, ByteView bytes) {
   }
 }
 
-Result<ObjectId> put_large(const std::shared_ptr<Connection>& connection, const Subject& subject, ByteView bytes,
-                           const std::string& encoded_metadata, const Deadline& deadline) {
-  auto writing = client::create(connection, subject, bytes.size(), encoded_metadata, deadline);
-  if (!writing) return writing.error();
-  write_all(**writing, bytes);
-  return client::to_id(subject, connection->ask(subject, client::close_for_seal(**writing, deadline), deadline));
+template <typename T, auto Convert>
+Future<T> start_create(const Link& connection, const Subject& subject, std::uint64_t size, const PutOptions& options,
+                       const Deadline& deadline, Sending sending) {
+  const auto metadata = client::encoded_metadata(subject, options, size);
+  if (!metadata) return client::start_ended<T, Convert>(connection, metadata.error());
+  const auto call = client::new_call(subject, deadline);
+  call->created_size = size;
+  call->created_as = options.array.type;
+  const client::Create request{subject.object, size, *metadata, deadline.left_ns(), options.priority};
+  return client::start<T, Convert>(connection, call, request, sending);
 }
 
-client::Get get_request(ObjectId id, const GetOptions& options, const Deadline& deadline, bool follow) {
-  return {id, deadline.left_ns(), options.on_lost == OnLost::kWait, follow};
-}
-
-// Starts a put whose result becomes the call's.
-void start_put(const std::shared_ptr<Connection>& connection, const std::shared_ptr<Call>& call, ByteView bytes,
-               const PutOptions& options) {
-  const Subject& subject = call->subject;
+Future<ObjectId> start_inline_put(const Link& connection, const Subject& subject, ByteView bytes,
+                                  const PutOptions& options, const Deadline& deadline, Sending sending) {
   const auto metadata = client::encoded_metadata(subject, options, bytes.size());
-  if (!metadata) return connection->submit_failed(call, metadata.error());
-  if (bytes.size() <= connection->welcome().inline_bytes) {
-    call->put = std::make_unique<client::PutInSteps>();
-    call->put->bytes.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    call->put->metadata = *metadata;
-    return connection->submit(call, client::Put{subject.object, *metadata, call->deadline.left_ns()}, bytes);
-  }
-  auto writing = client::create(connection, subject, bytes.size(), *metadata, call->deadline);
-  if (!writing) return connection->submit_failed(call, writing.error());
-  write_all(**writing, bytes);
-  connection->submit(call, client::close_for_seal(**writing, call->deadline));
+  if (!metadata) return client::start_ended<ObjectId, client::to_id>(connection, metadata.error());
+  const auto call = client::new_call(subject, deadline);
+  call->put = std::make_unique<client::PutInSteps>();
+  client::PutInSteps& put = *call->put;
+  if (sending == Sending::kBatched) put.kept.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  put.bytes = sending == Sending::kBatched ? as_bytes(put.kept) : bytes;
+  put.metadata = *metadata;
+  put.priority = options.priority;
+  const client::Put request{subject.object, *metadata, deadline.left_ns(), options.priority};
+  return client::start<ObjectId, client::to_id>(connection, call, request, sending, bytes);
 }
 
-void start_get(const std::shared_ptr<Connection>& connection, const std::shared_ptr<Call>& call,
-               const GetOptions& options) {
-  if (auto ok = check_id(call->subject); !ok) return connection->submit_failed(call, ok.error());
-  connection->submit(call, get_request(call->subject.object, options, call->deadline, call->following != nullptr));
+Future<ObjectId> start_put(const Link& connection, ByteView bytes, const PutOptions& options, Sending sending) {
+  const Subject subject = subject_of(*connection, options);
+  const auto deadline = Deadline::after(options.timeout);
+  if (bytes.size() <= connection->welcome().inline_bytes)
+    return start_inline_put(connection, subject, bytes, options, deadline, sending);
+  auto writing = start_create<std::unique_ptr<Writing>, client::to_writing>(connection, subject, bytes.size(), options,
+                                                                            deadline, Sending::kByWaiter)
+                     .get();
+  if (!writing) return client::start_ended<ObjectId, client::to_id>(connection, writing.error());
+  write_all(**writing, bytes);
+  return client::start_seal(**writing, deadline, sending);
+}
+
+Result<ObjectWriter> to_writer(const Link& connection, const Call& call, Result<client::Reply> reply) {
+  auto writing = client::to_writing(connection, call, std::move(reply));
+  if (!writing) return writing.error();
+  return client::Access::handle<ObjectWriter>(*std::move(writing));
+}
+
+Future<View> start_get(const Link& connection, ObjectId id, const GetOptions& options, Sending sending) {
+  const auto deadline = Deadline::after(options.timeout);
+  return client::start_about<View, client::to_view>(connection, {"get", id}, options.timeout,
+                                                    client::get_request(id, options, deadline), sending);
+}
+
+Future<std::vector<ObjectId>> start_wait(const Link& connection, ObjectIds ids, std::size_t count,
+                                         const Timeout& timeout, Sending sending) {
+  constexpr auto to_ready = client::Picked<&client::WaitDone::ready>::convert;
+  const Subject subject{"wait", ids.size() == 1 ? ids[0] : ObjectId()};
+  if (count > ids.size() || ids.size() > kMaxWaitIds)
+    return client::start_ended<std::vector<ObjectId>, to_ready>(
+        connection, subject.error(Code::kInvalidArgument, "asked for " + std::to_string(count) + " of " +
+                                                              std::to_string(ids.size()) + " objects, of at most " +
+                                                              std::to_string(kMaxWaitIds)));
+  if (count == 0)
+    return client::start_ended<std::vector<ObjectId>, to_ready>(connection, client::Reply(client::WaitDone{}));
+  const auto deadline = Deadline::after(timeout);
+  const client::Wait request{{ids.begin(), ids.end()}, static_cast<std::uint32_t>(count), deadline.left_ns()};
+  return client::start<std::vector<ObjectId>, to_ready>(connection, client::new_call(subject, deadline), request,
+                                                        sending);
+}
+
+Future<bool> start_remove(const Link& connection, ObjectId id, const Timeout& timeout, Sending sending) {
+  const client::Remove request{id, Deadline::after(timeout).left_ns()};
+  return client::start_about<bool, client::Picked<&client::Removed::existed>::convert>(connection, {"remove", id},
+                                                                                       timeout, request, sending);
+}
+
+Future<bool> start_prioritize(const Link& connection, ObjectId id, Priority priority, const Timeout& timeout,
+                              Sending sending) {
+  return client::start_about<bool, client::Picked<&client::Prioritized::under_way>::convert>(
+      connection, {"prioritize", id}, timeout, client::Prioritize{id, priority}, sending);
 }
 
 }  // namespace
 
-Client::Client(std::shared_ptr<Connection> connection) : connection_(std::move(connection)) {}
+namespace client {
+
+std::shared_ptr<Call> new_call(const Subject& subject, const Deadline& deadline) {
+  auto call = std::make_shared<Call>();
+  call->subject = subject;
+  call->deadline = deadline;
+  return call;
+}
+
+Result<void> check_id(const Subject& subject) {
+  if (!subject.object.is_nil()) return {};
+  return subject.error(Code::kInvalidArgument, "the id is nil");
+}
+
+Get get_request(ObjectId id, const GetOptions& options, const Deadline& deadline) {
+  return {id, deadline.left_ns(), options.on_lost == OnLost::kWait, false, options.priority};
+}
+
+}  // namespace client
+
+Client::Client(Link connection) : connection_(std::move(connection)) {}
 Client::Client(Client&&) noexcept = default;
 
 Client& Client::operator=(Client&& other) noexcept {
@@ -104,33 +162,30 @@ Result<Client> Client::connect(const ConnectOptions& options) {
 ObjectId Client::new_id() { return connection_->new_id(); }
 
 Result<ObjectId> Client::put(std::span<const std::byte> bytes, const PutOptions& options) {
-  const Subject subject{"put", options.id.is_nil() ? new_id() : options.id};
-  const auto metadata = client::encoded_metadata(subject, options, bytes.size());
-  if (!metadata) return metadata.error();
-  const auto deadline = Deadline::after(options.timeout);
-  if (bytes.size() <= connection_->welcome().inline_bytes) {
-    const client::Put request{subject.object, *metadata, deadline.left_ns()};
-    auto reply = connection_->ask(subject, request, deadline, bytes);
-    if (!reply || !std::holds_alternative<client::UseCreate>(*reply)) return client::to_id(subject, std::move(reply));
-  }
-  return put_large(connection_, subject, bytes, *metadata, deadline);
+  return start_put(connection_, bytes, options, Sending::kByWaiter).get();
+}
+
+Future<ObjectId> Client::put_async(std::span<const std::byte> bytes, const PutOptions& options) {
+  return start_put(connection_, bytes, options, Sending::kBatched);
 }
 
 Result<ObjectWriter> Client::create(std::uint64_t size, const PutOptions& options) {
-  const Subject subject{"put", options.id.is_nil() ? new_id() : options.id};
-  const auto metadata = client::encoded_metadata(subject, options, size);
-  if (!metadata) return metadata.error();
-  auto writing = client::create(connection_, subject, size, *metadata, Deadline::after(options.timeout));
-  if (!writing) return writing.error();
-  return ObjectWriter(*std::move(writing));
+  return start_create<ObjectWriter, to_writer>(connection_, subject_of(*connection_, options), size, options,
+                                               Deadline::after(options.timeout), Sending::kByWaiter)
+      .get();
+}
+
+Future<ObjectWriter> Client::create_async(std::uint64_t size, const PutOptions& options) {
+  return start_create<ObjectWriter, to_writer>(connection_, subject_of(*connection_, options), size, options,
+                                               Deadline::after(options.timeout), Sending::kBatched);
 }
 
 Result<View> Client::get(ObjectId id, const GetOptions& options) {
-  const Subject subject{"get", id};
-  if (auto ok = check_id(subject); !ok) return ok.error();
-  const auto deadline = Deadline::after(options.timeout);
-  return client::to_view(connection_, subject,
-                         connection_->ask(subject, get_request(id, options, deadline, false), deadline));
+  return start_get(connection_, id, options, Sending::kByWaiter).get();
+}
+
+Future<View> Client::get_async(ObjectId id, const GetOptions& options) {
+  return start_get(connection_, id, options, Sending::kBatched);
 }
 
 Result<std::uint64_t> Client::get_into(ObjectId id, std::span<std::byte> out, const GetOptions& options) {
@@ -146,73 +201,39 @@ Result<std::uint64_t> Client::get_into(ObjectId id, std::span<std::byte> out, co
 
 Result<Follower> Client::follow(ObjectId id, const GetOptions& options) {
   const Subject subject{"get", id};
-  if (auto ok = check_id(subject); !ok) return ok.error();
-  auto state = std::make_shared<Follower::State>();
-  state->connection = connection_;
-  state->call = new_call(subject, options.timeout);
-  state->call->following = std::make_unique<client::Following>();
-  start_get(connection_, state->call, options);
-  return Follower(std::move(state));
+  if (auto ok = client::check_id(subject); !ok) return ok.error();
+  auto reading = std::make_unique<client::Reading>();
+  reading->connection = connection_;
+  reading->call = client::new_call(subject, Deadline::after(options.timeout));
+  reading->call->following = std::make_unique<client::Following>();
+  client::Get request = client::get_request(id, options, reading->call->deadline);
+  request.follow = true;
+  connection_->submit(reading->call, request, Sending::kBatched);
+  return client::Access::handle<Follower>(std::move(reading));
 }
 
-Result<std::vector<ObjectId>> Client::wait(std::span<const ObjectId> ids, std::size_t count, Timeout timeout) {
-  const Subject subject{"wait", ids.size() == 1 ? ids[0] : ObjectId()};
-  if (count > ids.size() || ids.size() > kMaxWaitIds)
-    return subject.error(Code::kInvalidArgument, "asked for " + std::to_string(count) + " of " +
-                                                     std::to_string(ids.size()) + " objects, of at most " +
-                                                     std::to_string(kMaxWaitIds));
-  if (count == 0) return std::vector<ObjectId>();
-  const auto deadline = Deadline::after(timeout);
-  const client::Wait request{{ids.begin(), ids.end()}, static_cast<std::uint32_t>(count), deadline.left_ns()};
-  auto reply = connection_->ask(subject, request, deadline);
-  if (!reply) return reply.error();
-  auto* done = std::get_if<client::WaitDone>(&*reply);
-  if (done == nullptr) return client::unexpected(subject);
-  return std::move(done->ready);
+Result<bool> Client::prioritize(ObjectId id, Priority priority, Timeout timeout) {
+  return start_prioritize(connection_, id, priority, timeout, Sending::kByWaiter).get();
+}
+
+Future<bool> Client::prioritize_async(ObjectId id, Priority priority, Timeout timeout) {
+  return start_prioritize(connection_, id, priority, timeout, Sending::kBatched);
+}
+
+Result<std::vector<ObjectId>> Client::wait(ObjectIds ids, std::size_t count, Timeout timeout) {
+  return start_wait(connection_, ids, count, timeout, Sending::kByWaiter).get();
+}
+
+Future<std::vector<ObjectId>> Client::wait_async(ObjectIds ids, std::size_t count, Timeout timeout) {
+  return start_wait(connection_, ids, count, timeout, Sending::kBatched);
 }
 
 Result<bool> Client::remove(ObjectId id, Timeout timeout) {
-  const Subject subject{"remove", id};
-  if (auto ok = check_id(subject); !ok) return ok.error();
-  const auto deadline = Deadline::after(timeout);
-  auto reply = connection_->ask(subject, client::Remove{id, deadline.left_ns()}, deadline);
-  if (!reply) return reply.error();
-  const auto* removed = std::get_if<client::Removed>(&*reply);
-  if (removed == nullptr) return client::unexpected(subject);
-  return removed->existed;
+  return start_remove(connection_, id, timeout, Sending::kByWaiter).get();
 }
 
-// --- many at once
-
-Future<ObjectId> Client::put_async(std::span<const std::byte> bytes, const PutOptions& options) {
-  const auto call = new_call({"put", options.id.is_nil() ? new_id() : options.id}, options.timeout);
-  start_put(connection_, call, bytes, options);
-  return {connection_, call};
+Future<bool> Client::remove_async(ObjectId id, Timeout timeout) {
+  return start_remove(connection_, id, timeout, Sending::kBatched);
 }
-
-Future<View> Client::get_async(ObjectId id, const GetOptions& options) {
-  const auto call = new_call({"get", id}, options.timeout);
-  start_get(connection_, call, options);
-  return {connection_, call};
-}
-
-std::uint64_t Client::put_async(std::span<const std::byte> bytes, const PutOptions& options, PutCallback done) {
-  const auto call = new_call({"put", options.id.is_nil() ? new_id() : options.id}, options.timeout);
-  call->callback = [subject = call->subject, done = std::move(done)](Result<client::Reply> reply) {
-    done(client::to_id(subject, std::move(reply)));
-  };
-  start_put(connection_, call, bytes, options);
-  return call->ticket;
-}
-
-std::uint64_t Client::get_async(ObjectId id, const GetOptions& options, GetCallback done) {
-  const auto call = new_call({"get", id}, options.timeout);
-  call->callback = [subject = call->subject, connection = connection_, done = std::move(done)](
-                       Result<client::Reply> reply) { done(client::to_view(connection, subject, std::move(reply))); };
-  start_get(connection_, call, options);
-  return call->ticket;
-}
-
-void Client::cancel(std::uint64_t request) { connection_->cancel(request); }
 
 }  // namespace hoplite

@@ -235,6 +235,7 @@ TEST(Client, WaitsAndRemoves) {
   const ObjectId missing = ObjectId::named("missing");
   const std::vector<ObjectId> ids = {missing, there};
   EXPECT_THAT(*client.wait(ids, 1, 1s), ElementsAre(there));
+  EXPECT_THAT(*client.wait({missing, there}, 1, 1s), ElementsAre(there));
   EXPECT_TRUE(client.wait(ids, 0)->empty());
   EXPECT_EQ(client.wait(ids, 3).code(), Code::kInvalidArgument);
   EXPECT_TRUE(*client.remove(there));
@@ -249,6 +250,39 @@ TEST(Client, RefusesWhatMakesNoSense) {
   EXPECT_EQ(client.remove(ObjectId()).code(), Code::kInvalidArgument);
   EXPECT_EQ(client.put({}, {.metadata = std::string(5000, 'm')}).code(), Code::kInvalidArgument);
   EXPECT_EQ(client.put_async({}, {.metadata = std::string(5000, 'm')}).get().code(), Code::kInvalidArgument);
+}
+
+TEST(Client, SaysHowUrgentTransfersAre) {
+  FakeDaemon daemon({.arena_bytes = 16 * kMiB, .inline_bytes = 64});
+  auto client = daemon.connect();
+  const ObjectId id = *client.put(as_bytes("small"), {.priority = Priority::kLow});
+  ASSERT_TRUE(client.put(as_bytes(std::string(100, 'x')), {.priority = Priority::kHigh}).ok());
+  ASSERT_TRUE(client.get(id, {.priority = Priority::kHigh}).ok());
+  auto follower = client.follow(id, {.priority = Priority::kLow});
+  ASSERT_TRUE(client.gather({id}, {.priority = Priority::kHigh}).ok());
+  ASSERT_TRUE(client.get(id).ok());
+  EXPECT_EQ(daemon.await<Put>(1)[0].second.priority, Priority::kLow);
+  EXPECT_EQ(daemon.await<Create>(1)[0].second.priority, Priority::kHigh);
+  std::vector<Priority> asked;
+  for (const auto& [request, get] : daemon.await<Get>(4)) asked.push_back(get.priority);
+  EXPECT_THAT(asked, ElementsAre(Priority::kHigh, Priority::kLow, Priority::kHigh, Priority::kNormal));
+}
+
+TEST(Client, ChangesThePriorityOfWhatIsUnderWay) {
+  FakeDaemon daemon;
+  auto client = daemon.connect();
+  daemon.intercept([&](std::uint64_t request, const Request& message, ByteView) {
+    const auto* prioritize = std::get_if<Prioritize>(&message);
+    if (prioritize == nullptr) return false;
+    daemon.reply(request, Prioritized{prioritize->id == ObjectId::named("under way")});
+    return true;
+  });
+  EXPECT_TRUE(*client.prioritize(ObjectId::named("under way"), Priority::kHigh));
+  EXPECT_FALSE(*client.prioritize_async(ObjectId::named("other"), Priority::kLow).get());
+  const auto asked = daemon.await<Prioritize>(2);
+  EXPECT_EQ(asked[0].second.priority, Priority::kHigh);
+  EXPECT_EQ(asked[1].second.priority, Priority::kLow);
+  EXPECT_EQ(client.prioritize(ObjectId(), Priority::kHigh).code(), Code::kInvalidArgument);
 }
 
 TEST(Client, TellsFacts) {
@@ -278,7 +312,7 @@ TEST(Client, TellsFacts) {
   ASSERT_TRUE(objects.ok());
   ASSERT_EQ(objects->size(), 1U);
   EXPECT_TRUE(objects->truncated);
-  EXPECT_EQ(objects->objects[0].phase, CopyPhase::kFetching);
+  EXPECT_EQ(objects->objects[0].state, CopyState::kGrowing);
   EXPECT_EQ(objects->objects[0].parent, "0000000000000005");
   EXPECT_EQ(objects->objects[0].home, "");
   const auto nodes = client.nodes();

@@ -58,8 +58,7 @@ ObjectId Connection::new_id() {
 
 // Registers the call and makes sure that its request may be queued; false: it has ended already.
 bool Connection::admit(Lock& lock, const std::shared_ptr<Call>& call) {
-  if (call->callback != nullptr) ++pending_callbacks_;
-  call->request = call->ticket = next_request_++;
+  call->request = next_request_++;
   pending_.emplace(call->request, call);
   if (broken_) {
     finish(call, call->subject.error(broken_->code, broken_->message));
@@ -72,35 +71,45 @@ bool Connection::admit(Lock& lock, const std::shared_ptr<Call>& call) {
   return pending_.contains(call->request);
 }
 
-void Connection::submit(const std::shared_ptr<Call>& call, const Request& message, ByteView payload) {
-  Lock lock(mutex_);
-  const bool alone = pending_.empty();
-  if (!admit(lock, call)) return;
+void Connection::start_locked(Lock& lock, const std::shared_ptr<Call>& call, const Request& message, ByteView payload) {
+  call->only_reads = std::holds_alternative<Get>(message) || std::holds_alternative<Wait>(message);
+  if (admit(lock, call)) enqueue(call->request, message, payload);
+}
+
+// A lone call has nothing to be batched with.
+void Connection::send_soon(Lock& lock, bool alone) {
   ++caller_activity_;
-  enqueue(call->request, message, payload);
-  // A lone call has nothing to be batched with.
   if (alone || queue_.size() >= kEnoughToSend) flush(lock);
   need(Pace::kTick);
 }
 
-void Connection::submit_failed(const std::shared_ptr<Call>& call, const Error& error) {
-  const Lock lock(mutex_);
-  if (call->callback != nullptr) ++pending_callbacks_;
-  call->request = call->ticket = next_request_++;
-  finish(call, error);
+void Connection::submit(const std::shared_ptr<Call>& call, const Request& message, Sending sending, ByteView payload) {
+  Lock lock(mutex_);
+  const bool alone = pending_.empty();
+  start_locked(lock, call, message, payload);
+  if (sending == Sending::kBatched) send_soon(lock, alone);
 }
 
-Result<Reply> Connection::ask(const Subject& subject, const Request& message, const Deadline& deadline,
-                              ByteView payload) {
-  const auto call = std::make_shared<Call>();
-  call->subject = subject;
-  call->deadline = deadline;
+void Connection::submit_group(const std::shared_ptr<Call>& whole, std::span<const Request> messages, Sending sending) {
   Lock lock(mutex_);
-  if (admit(lock, call)) {
-    enqueue(call->request, message, payload);
-    wait_locked(lock, *call, deadline.with_grace(), {});
+  const bool alone = pending_.empty();
+  Group& group = *whole->group;
+  CHECK(group.calls.size() == messages.size(), group.calls.size(), messages.size());
+  group.missing = messages.size();
+  whole->request = next_request_++;  // nothing is sent under it
+  pending_.emplace(whole->request, whole);
+  for (std::size_t i = 0; i < messages.size() && !whole->result; ++i) {
+    const std::shared_ptr<Call> part = group.calls[i];  // which leaves the group if it fails
+    part->part_of = whole;
+    start_locked(lock, part, messages[i], {});
   }
-  return take_result(lock, *call);
+  if (messages.empty()) finish(whole, Reply());
+  if (sending == Sending::kBatched) send_soon(lock, alone);
+}
+
+void Connection::submit_ended(const std::shared_ptr<Call>& call, Result<Reply> result) {
+  const Lock lock(mutex_);
+  finish(call, std::move(result));
 }
 
 void Connection::tell(const Request& message, Urgency urgency) {
@@ -120,20 +129,40 @@ void Connection::release(CopyKey copy) {
   need(Pace::kSlowTick);
 }
 
-void Connection::cancel(std::uint64_t ticket) {
+void Connection::cancel(const Call& call) {
   Lock lock(mutex_);
-  auto found = pending_.find(ticket);
-  if (found == pending_.end())  // a put that goes in steps has moved on to another number
-    found = std::find_if(pending_.begin(), pending_.end(),
-                         [&](const auto& entry) { return entry.second->ticket == ticket; });
-  if (found == pending_.end() || broken_) return;
-  enqueue(next_request_++, Cancel{found->first}, {});
+  if (broken_) return;
+  cancel_locked(call);
   flush(lock);
+}
+
+void Connection::cancel_locked(const Call& call) {
+  if (call.result) return;
+  if (!call.group) return enqueue(next_request_++, Cancel{call.request}, {});
+  for (const auto& part : call.group->calls) cancel_locked(*part);
+}
+
+void Connection::then(const std::shared_ptr<Call>& call, std::function<void(CallHandle)> callback) {
+  Lock lock(mutex_);
+  call->callback = std::move(callback);
+  if (!call->result) {
+    ++pending_callbacks_;
+    return need(Pace::kTick);
+  }
+  called_.push_back(call);
+  if (service_ended_) return run_callbacks(lock);
+  if (!on_service_thread()) wake();
 }
 
 void Connection::abandon(Call& call) {
   const Lock lock(mutex_);
+  abandon_locked(call);
+}
+
+void Connection::abandon_locked(Call& call) {
   call.abandoned = true;
+  if (call.group)
+    for (const auto& part : call.group->calls) abandon_locked(*part);
   if (call.following) {
     if (call.following->opened) let_go(call.following->opened->copy);
     if (call.following->outdated) let_go(*call.following->outdated);
@@ -142,14 +171,8 @@ void Connection::abandon(Call& call) {
   }
   if (call.result && call.result->ok()) let_go(**call.result);
   if (call.result || broken_) return;
-  // A put that nobody watches is still a put; anything else need not be carried on.
-  if (std::strcmp(call.subject.verb, "put") != 0) enqueue(next_request_++, Cancel{call.request}, {});
+  if (call.only_reads) enqueue(next_request_++, Cancel{call.request}, {});
   need(Pace::kTick);
-}
-
-void Connection::send_queued() {
-  Lock lock(mutex_);
-  flush(lock);
 }
 
 void Connection::locked(const std::function<void()>& look) {

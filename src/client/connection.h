@@ -23,6 +23,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -53,27 +54,31 @@ class Connection : public std::enable_shared_from_this<Connection> {
   const std::string& socket_path() const { return attachment_.socket_path; }
   ObjectId new_id();
 
-  // Queues a request that nobody may ever wait for. Its last reply, or an error, becomes the call's result.
-  void submit(const std::shared_ptr<Call>& call, const Request& message, ByteView payload = {});
+  enum class Sending {
+    kByWaiter,  // the caller waits for the call at once, and that sends it
+    kBatched,   // nobody may ever wait for it: with others, and within a millisecond
+  };
+  // Queues a request. Its last reply, or an error, becomes the call's result.
+  void submit(const std::shared_ptr<Call>& call, const Request& message, Sending sending, ByteView payload = {});
+  // The calls of a group, with a request for each. `whole` ends as the group says, with an error or with any reply.
+  void submit_group(const std::shared_ptr<Call>& whole, std::span<const Request> messages, Sending sending);
   // A call that ends before it begins.
-  void submit_failed(const std::shared_ptr<Call>& call, const Error& error);
-  // Asks, waits and takes the result.
-  Result<Reply> ask(const Subject& subject, const Request& message, const Deadline& deadline, ByteView payload = {});
+  void submit_ended(const std::shared_ptr<Call>& call, Result<Reply> result);
   // Waits for the result and takes it.
   Result<Reply> wait(Call& call);
   // Waits until the call has a result or `ready`, which is called with the lock held. False: `until` came first.
   bool wait_until(Call& call, TimePoint until, const std::function<bool()>& ready = {});
   // Reads what has arrived, without waiting; true if the call has a result.
   bool poll(Call& call);
-  // Sends what is queued: for those who wait for calls without waiting here.
-  void send_queued();
   // Runs `look` with the lock held: how others look at a call's fields.
   void locked(const std::function<void()>& look);
 
   // Nobody wants this call's result any more.
   void abandon(Call& call);
-  // Asks the daemon to end the call that the user knows as `ticket`.
-  void cancel(std::uint64_t ticket);
+  // Asks the daemon to end the call.
+  void cancel(const Call& call);
+  // The service runs `callback` when the call has a result; this thread does if there is no service any more.
+  void then(const std::shared_ptr<Call>& call, std::function<void(CallHandle)> callback);
 
   enum class Urgency { kNow, kSoon };
   // A message without reply.
@@ -89,6 +94,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   // --- sending (connection.cc)
   bool admit(Lock& lock, const std::shared_ptr<Call>& call);
+  void start_locked(Lock& lock, const std::shared_ptr<Call>& call, const Request& message, ByteView payload);
+  void send_soon(Lock& lock, bool alone);
+  void abandon_locked(Call& call);
+  void cancel_locked(const Call& call);
   void enqueue(std::uint64_t request, const Request& message, ByteView payload);
   void flush(Lock& lock);
   bool take_batch();
@@ -112,6 +121,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool step_follow(Call& call, const Reply& reply);
   void resubmit(const std::shared_ptr<Call>& call, const Request& message);
   void finish(const std::shared_ptr<Call>& call, Result<Reply> result);
+  void part_ended(const std::shared_ptr<Call>& whole, const Call& part);
+  void take_back(Group& group);
   void expire(Call& call);
   void let_go(const Reply& reply);
   void let_go(CopyKey copy);
@@ -140,6 +151,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::mutex mutex_;
   std::optional<Error> broken_;  // why nothing can be sent any more
   bool closing_ = false;
+  bool service_ended_ = false;
   std::uint64_t next_request_ = 1;
   std::uint32_t next_id_ = 1;
   std::unordered_map<std::uint64_t, std::shared_ptr<Call>> pending_;

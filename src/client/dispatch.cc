@@ -9,6 +9,9 @@
 namespace hoplite::client {
 namespace {
 
+// To take back what was started, when another part of it failed.
+constexpr std::int64_t kTakeBackNs = std::chrono::nanoseconds(std::chrono::seconds(5)).count();
+
 // The daemon's messages name the object already; make sure of it.
 Error as_error(const Call& call, const Failed& failed) {
   const Code code = failed.code == Code::kOk ? Code::kInternal : failed.code;
@@ -57,7 +60,8 @@ void Connection::accept_writable() {
 bool Connection::step_put(const std::shared_ptr<Call>& call, const Reply& reply) {
   PutInSteps& put = *call->put;
   if (std::holds_alternative<UseCreate>(reply)) {
-    resubmit(call, Create{call->subject.object, put.bytes.size(), put.metadata, call->deadline.left_ns()});
+    resubmit(call,
+             Create{call->subject.object, put.bytes.size(), put.metadata, call->deadline.left_ns(), put.priority});
     return true;
   }
   const auto* created = std::get_if<Created>(&reply);
@@ -118,18 +122,42 @@ bool Connection::step_follow(Call& call, const Reply& reply) {
 
 void Connection::finish(const std::shared_ptr<Call>& call, Result<Reply> result) {
   pending_.erase(call->request);
+  if (call->result) return;  // a group that has ended with one of its calls
   if (call->callback != nullptr) --pending_callbacks_;
   if (call->abandoned) {
     if (result.ok()) let_go(*result);
     return;
   }
   call->result = std::move(result);
+  if (const auto whole = call->part_of.lock()) return part_ended(whole, *call);
   if (call->callback == nullptr) {
     call->changed.notify_all();
     return;
   }
   called_.push_back(call);
   if (!on_service_thread()) wake();
+}
+
+void Connection::part_ended(const std::shared_ptr<Call>& whole, const Call& part) {
+  Group& group = *whole->group;
+  --group.missing;
+  if (!part.result->ok() && !group.failed) group.failed = part.result->error();
+  const bool at_once = group.failed && group.ends == Group::Ends::kAtFirstFailure;
+  if (group.missing > 0 && !at_once) return;
+  if (!group.failed) return finish(whole, Reply());
+  finish(whole, *group.failed);
+  take_back(group);
+}
+
+// It has failed as a whole: what its other calls have is given back.
+void Connection::take_back(Group& group) {
+  for (const auto& part : group.calls) {
+    const bool started = part->result && part->result->ok() && std::holds_alternative<Reducing>(**part->result);
+    if (started && !broken_)
+      enqueue(next_request_++, Remove{std::get<Reducing>(**part->result).target, kTakeBackNs}, {});
+    abandon_locked(*part);
+  }
+  group.calls.clear();
 }
 
 // The daemon did not answer in time, not even to say that the time is over.
@@ -140,9 +168,10 @@ void Connection::expire(Call& call) {
   const std::uint64_t request = call.request;
   finish(kept, call.subject.error(Code::kTimedOut,
                                   "the daemon at " + socket_path() + " does not answer; is it stopped or overloaded?"));
+  if (call.group) return take_back(*call.group);
   // The answer may still come, with a view or room that must be given back: somebody has to read it.
   const auto unanswered = std::make_shared<Call>();
-  unanswered->request = unanswered->ticket = request;
+  unanswered->request = request;
   unanswered->abandoned = true;
   pending_.emplace(request, unanswered);
   enqueue(next_request_++, Cancel{request}, {});

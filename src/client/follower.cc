@@ -5,9 +5,10 @@ namespace hoplite {
 namespace {
 
 using client::Following;
+using client::Reading;
 
 // What there is to tell the reader now; nullopt: nothing new. With the lock held.
-std::optional<Follower::Progress> news(Follower::State& state, ClientMapping& mapping) {
+std::optional<Follower::Progress> news(Reading& state, ClientMapping& mapping) {
   Following& following = *state.call->following;
   Follower::Progress progress;
   if (following.resets != state.seen_resets) {
@@ -29,7 +30,7 @@ std::optional<Follower::Progress> news(Follower::State& state, ClientMapping& ma
   return progress;
 }
 
-bool anything_new(const Follower::State& state) {
+bool anything_new(const Reading& state) {
   const Following& following = *state.call->following;
   return following.resets != state.seen_resets ||
          (following.opened && (!state.seen_size || following.opened->bytes != state.seen_bytes));
@@ -37,13 +38,13 @@ bool anything_new(const Follower::State& state) {
 
 }  // namespace
 
-Follower::Follower(std::shared_ptr<State> state) : state_(std::move(state)) {}
+Follower::Follower(std::unique_ptr<client::Reading> state) : state_(std::move(state)) {}
 Follower::Follower(Follower&&) noexcept = default;
 Follower& Follower::operator=(Follower&&) noexcept = default;
 Follower::~Follower() = default;
 
 Result<Follower::Progress> Follower::next(Timeout timeout) {
-  State& state = *state_;
+  client::Reading& state = *state_;
   client::Connection& connection = *state.connection;
   client::Call& call = *state.call;
   if (state.complete) return Progress{Event::kComplete, state.complete.bytes(), state.complete.size()};
@@ -67,7 +68,7 @@ Result<Follower::Progress> Follower::next(Timeout timeout) {
   if (progress && (progress->event == Event::kReset || !ended)) return *progress;
   if (!ended && !in_time && call.deadline.with_grace() > client::Clock::now())
     return call.subject.error(Code::kTimedOut, "no more bytes arrived in the time given");
-  auto view = client::to_view(state.connection, call.subject, connection.wait(call));
+  auto view = client::to_view(state.connection, call, connection.wait(call));
   if (!view) {
     state.failed = view.error();
     return view.error();

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <numeric>
 
 #include "client/fake_daemon.h"
@@ -50,6 +51,7 @@ TEST_F(Reduces, AreAskedForAsTheyWereMeant) {
   options.count = 3;
   options.on_lost = OnLost::kWait;
   options.timeout = 10s;
+  options.priority = Priority::kHigh;
   options.part = 1;
   options.parts = 4;
   const auto target = client_.reduce(sources, options);
@@ -62,6 +64,7 @@ TEST_F(Reduces, AreAskedForAsTheyWereMeant) {
   EXPECT_EQ(spec.type, DType::kI16);
   EXPECT_EQ(spec.count, 3U);
   EXPECT_TRUE(spec.wait_if_lost);
+  EXPECT_EQ(spec.priority, Priority::kHigh);
   EXPECT_EQ(spec.spread, Spread::kNone);
   EXPECT_EQ(spec.part, 1U);
   EXPECT_EQ(spec.parts, 4U);
@@ -111,10 +114,8 @@ TEST_F(Reduces, AnAllReduceSaysHowToSpreadTheResult) {
   const auto sources = names(2);
   ASSERT_TRUE(client_.allreduce(sources).ok());
   EXPECT_EQ(asked().spread, Spread::kByCost);
-  ASSERT_TRUE(client_.allreduce(sources, {{.type = DType::kF64}, AllReduceMethod::kWhole}).ok());
-  AllReduceOptions slices;
-  slices.method = AllReduceMethod::kSlices;
-  ASSERT_TRUE(client_.allreduce(sources, slices).ok());
+  ASSERT_TRUE(client_.allreduce(sources, {.type = DType::kF64, .spread = Spread::kWhole}).ok());
+  ASSERT_TRUE(client_.allreduce(sources, {.spread = Spread::kSlices}).ok());
   const auto reduces = daemon_.await<Reduce>(3);
   ASSERT_EQ(reduces.size(), 3U);
   EXPECT_EQ(reduces[1].second.spec.spread, Spread::kWhole);
@@ -215,7 +216,7 @@ TEST_F(Reduces, TheStatusTellsWhatTheDaemonReports) {
   EXPECT_EQ(status->target, report.target);
   EXPECT_EQ(status->op, ReduceOp::kMin);
   EXPECT_EQ(status->type, DType::kU16);
-  EXPECT_EQ(status->phase, ReduceStatus::Phase::kRunning);
+  EXPECT_EQ(status->phase, ReducePhase::kRunning);
   EXPECT_FALSE(status->error.has_value());
   EXPECT_EQ(status->coordinator, "000000000000000c");
   EXPECT_EQ(status->count, 2U);
@@ -227,7 +228,7 @@ TEST_F(Reduces, TheStatusTellsWhatTheDaemonReports) {
   EXPECT_EQ(status->sources[0].node, "000000000000000a");
   EXPECT_EQ(status->sources[0].order, 1U);
   EXPECT_EQ(status->sources[1].node, "");
-  EXPECT_EQ(status->sources[2].state, ReduceStatus::Source::State::kDeleted);
+  EXPECT_EQ(status->sources[2].state, SourceState::kDeleted);
   ASSERT_EQ(status->slots.size(), 3U);
   EXPECT_EQ(status->slots[0].parent, 1U);
   EXPECT_TRUE(status->slots[0].done);
@@ -323,6 +324,54 @@ TEST(ArrayTypes, TravelWithTheObject) {
   EXPECT_EQ(client.get(writer->id())->array(), array);
   EXPECT_EQ(hoplite::View().array(), ArrayType{});
   EXPECT_EQ(client.get(*client.put(as_bytes("x")))->array(), ArrayType{});
+}
+
+TEST(ArrayTypes, NumbersArePutAndReadAsSuch) {
+  FakeDaemon daemon({.arena_bytes = 16 * kMiB, .inline_bytes = 64});
+  auto client = daemon.connect();
+  for (const std::size_t count : {0UL, 6UL, 600UL}) {  // in the message, and in the arena
+    std::vector<float> values(count);
+    std::iota(values.begin(), values.end(), 0.5F);
+    const auto view = client.get(*client.put(values, {.array = {.shape = {count}}}));
+    ASSERT_TRUE(view.ok()) << view.error().to_string();
+    EXPECT_EQ(view->array(), (ArrayType{DType::kF32, {count}}));
+    const auto read = view->as<float>();
+    ASSERT_TRUE(read.ok()) << read.error().to_string();
+    EXPECT_TRUE(std::ranges::equal(*read, values));
+    const auto wrong = view->as<std::int32_t>();
+    EXPECT_EQ(wrong.code(), Code::kTypeMismatch);
+    EXPECT_THAT(wrong.error().message, HasSubstr("its elements are f32, not i32"));
+    EXPECT_THAT(wrong.error().message, HasSubstr(view->id().to_string()));
+  }
+  const std::array<long long, 2> longs = {1, -1};
+  EXPECT_EQ(client.get(*client.put_async(std::span(longs)).get())->array().type, DType::kI64);
+  EXPECT_EQ(client.get(*client.put(std::vector<std::uint8_t>{1}))->array().type, DType::kU8);
+}
+
+TEST(ArrayTypes, PlainBytesCanBeReadAsAnyWholeNumbers) {
+  FakeDaemon daemon;
+  auto client = daemon.connect();
+  const auto view = client.get(*client.put(as_bytes("12345678abcd")));
+  ASSERT_TRUE(view.ok());
+  EXPECT_EQ(view->as<std::uint8_t>()->size(), 12U);
+  EXPECT_EQ(view->as<std::int32_t>()->size(), 3U);
+  EXPECT_EQ(view->as<double>().code(), Code::kInvalidArgument) << "one and a half";
+  EXPECT_TRUE(hoplite::View().as<double>()->empty());
+}
+
+TEST(ArrayTypes, AWriterWritesNumbers) {
+  FakeDaemon daemon;
+  auto client = daemon.connect();
+  auto writer = client.create(24, {.array = {DType::kF64, {3}}});
+  ASSERT_TRUE(writer.ok()) << writer.error().to_string();
+  EXPECT_EQ(writer->as<float>().code(), Code::kTypeMismatch);
+  const auto numbers = writer->as<double>();
+  ASSERT_TRUE(numbers.ok()) << numbers.error().to_string();
+  std::ranges::fill(*numbers, 2.5);
+  ASSERT_TRUE(writer->seal().ok());
+  EXPECT_EQ(writer->as<double>().code(), Code::kInvalidArgument) << "it can be written no more";
+  const auto view = client.get(writer->id());
+  EXPECT_THAT(*view->as<double>(), ::testing::Each(2.5));
 }
 
 TEST(ArrayTypes, MustFitTheBytesAndTheLimits) {

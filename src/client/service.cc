@@ -3,6 +3,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <utility>
+
+#include "client/access.h"
 #include "client/connection.h"
 
 namespace hoplite::client {
@@ -54,7 +57,10 @@ void Connection::serve() {
   Lock lock(mutex_);
   while (true) {
     run_callbacks(lock);
-    if (closing_ && called_.empty()) return;
+    if (closing_ && called_.empty()) {
+      service_ended_ = true;
+      return;
+    }
     expire_overdue();
     if (!called_.empty()) continue;
     const bool read = service_may_read();
@@ -108,10 +114,9 @@ void Connection::run_callbacks(Lock& lock) {
   while (!called_.empty()) {
     const std::shared_ptr<Call> call = std::move(called_.front());
     called_.pop_front();
-    auto result = std::move(*call->result);
+    const auto callback = std::exchange(call->callback, nullptr);
     lock.unlock();
-    call->callback(std::move(result));
-    call->callback = nullptr;
+    callback(Access::call_handle(shared_from_this(), call));
     lock.lock();
   }
 }
@@ -124,7 +129,8 @@ void Connection::expire_overdue() {
   std::vector<std::shared_ptr<Call>> overdue;
   for (const auto& [request, call] : pending_)
     if (call->deadline.with_grace() < now) overdue.push_back(call);
-  for (const auto& call : overdue) expire(*call);
+  for (const auto& call : overdue)
+    if (pending_.contains(call->request)) expire(*call);  // it may have ended with its group
 }
 
 }  // namespace hoplite::client

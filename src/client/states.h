@@ -1,66 +1,109 @@
-// What stands behind the public handles. Each keeps the connection, and with it the mapping, alive.
+// What stands behind the public handles, each of which keeps the connection, and with it the mapping, alive; and how a request
+// becomes a Future of what the user sees.
 #pragma once
 
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "client/access.h"
 #include "client/connection.h"
 #include "client/write_window.h"
 #include "hoplite/client.h"
 
-namespace hoplite {
+namespace hoplite::client {
 
-struct View::State {
-  std::shared_ptr<client::Connection> connection;
+using Sending = Connection::Sending;
+using Link = std::shared_ptr<Connection>;
+
+struct Viewing {
+  Link connection;
+  ObjectId id;
   CopyKey copy = 0;
   ByteView bytes;
   std::string metadata;
   ArrayType array;
 
-  ~State() { connection->release(copy); }
+  ~Viewing() { connection->release(copy); }
 };
 
-struct ObjectWriter::State {
-  std::shared_ptr<client::Connection> connection;
+struct Writing {
+  Link connection;
   ObjectId id;
   CopyKey copy = 0;
-  client::WriteWindow window;
+  DType type = DType::kBytes;
+  WriteWindow window;
   std::size_t advanced = 0;  // what the user said
   std::size_t told = 0;      // what the daemon knows
   bool open = true;          // neither sealed nor given up
 };
 
-struct Follower::State {
-  std::shared_ptr<client::Connection> connection;
-  std::shared_ptr<client::Call> call;
+struct Reading {
+  Link connection;
+  std::shared_ptr<Call> call;
   std::uint64_t seen_resets = 0;
   bool seen_size = false;  // of what grows now
   std::uint64_t seen_bytes = 0;
-  View complete;
+  hoplite::View complete;
   std::optional<Error> failed;
 
-  ~State() { connection->abandon(*call); }
+  ~Reading() { connection->abandon(*call); }
 };
 
-namespace client {
+// --- replies as the user sees them. A reply of another kind than expected, or outside the arena, is kInternal.
 
-// Replies as the user sees them. A reply of another kind than expected, or outside the arena, is kInternal.
-Result<hoplite::View> to_view(const std::shared_ptr<Connection>& connection, const Subject& subject,
-                              Result<Reply> reply);
-Result<ObjectId> to_id(const Subject& subject, Result<Reply> reply);
 Error unexpected(const Subject& subject);
+Result<hoplite::View> to_view(const Link& connection, const Call& call, Result<Reply> reply);
+Result<std::unique_ptr<Writing>> to_writing(const Link& connection, const Call& call, Result<Reply> reply);
+
+// The field of a reply that is the result.
+template <auto Field>
+struct Picked;
+template <typename Message, typename T, T Message::* Field>
+struct Picked<Field> {
+  static Result<T> convert(const Link&, const Call& call, Result<Reply> reply) {
+    if (!reply) return reply.error();
+    auto* message = std::get_if<Message>(&*reply);
+    if (message == nullptr) return unexpected(call.subject);
+    return std::move(message->*Field);
+  }
+};
+constexpr auto to_id = Picked<&PutDone::id>::convert;
+
+// --- requests
+
+std::shared_ptr<Call> new_call(const Subject& subject, const Deadline& deadline);
+Result<void> check_id(const Subject& subject);
+
+template <typename T, auto Convert>
+Future<T> start(const Link& connection, const std::shared_ptr<Call>& call, const Request& message, Sending sending,
+                ByteView payload = {}) {
+  connection->submit(call, message, sending, payload);
+  return Access::future<T, Convert>(connection, call);
+}
+
+// Without a request.
+template <typename T, auto Convert>
+Future<T> start_ended(const Link& connection, Result<Reply> result) {
+  const auto call = std::make_shared<Call>();
+  connection->submit_ended(call, std::move(result));
+  return Access::future<T, Convert>(connection, call);
+}
+
+// Of an object that there must be.
+template <typename T, auto Convert>
+Future<T> start_about(const Link& connection, const Subject& subject, const Timeout& timeout, const Request& message,
+                      Sending sending) {
+  if (auto ok = check_id(subject); !ok) return start_ended<T, Convert>(connection, ok.error());
+  return start<T, Convert>(connection, new_call(subject, Deadline::after(timeout)), message, sending);
+}
 
 // What travels as the metadata of an object of `size` bytes; kInvalidArgument if the options do not fit it or each other.
 Result<std::string> encoded_metadata(const Subject& subject, const PutOptions& options, std::uint64_t size);
 
-// What ObjectWriter is made of; puts of large objects use it too.
-using Writing = ObjectWriter::State;
-Result<std::unique_ptr<Writing>> create(const std::shared_ptr<Connection>& connection, const Subject& subject,
-                                        std::uint64_t size, const std::string& encoded_metadata,
-                                        const Deadline& deadline);
 void advance(Writing& writing, std::size_t bytes);
-// From here on nothing can be written. The writing must be open.
-Seal close_for_seal(Writing& writing, const Deadline& deadline);
+Future<ObjectId> start_seal(Writing& writing, const Deadline& deadline, Sending sending);
+Get get_request(ObjectId id, const GetOptions& options, const Deadline& deadline);
 
-}  // namespace client
-}  // namespace hoplite
+}  // namespace hoplite::client

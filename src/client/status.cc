@@ -1,50 +1,19 @@
 #include "hoplite/status.h"
 
-#include "client/connection.h"
-#include "hoplite/client.h"
+#include "client/states.h"
 #include "protocol/metadata.h"
 
 namespace hoplite {
 namespace {
 
-using client::Deadline;
+using client::Call;
+using client::Link;
+using client::Sending;
 
-// Asks for one kind of facts.
-template <typename Answer>
-Result<Answer> ask(client::Connection& connection, const char* verb, const client::Request& request,
-                   const Timeout& timeout) {
-  auto reply = connection.ask({verb, {}}, request, Deadline::after(timeout));
+Result<StoreStatus> to_store_status(const Link&, const Call& call, Result<client::Reply> reply) {
   if (!reply) return reply.error();
-  auto* answer = std::get_if<Answer>(&*reply);
-  if (answer == nullptr) return Error{Code::kInternal, std::string(verb) + ": the daemon's reply is of the wrong kind"};
-  return std::move(*answer);
-}
-
-CopyPhase phase_of(CopyState state) {
-  switch (state) {
-    case CopyState::kKnows: return CopyPhase::kKnown;
-    case CopyState::kGrowing: return CopyPhase::kFetching;
-    case CopyState::kWriting: return CopyPhase::kWriting;
-    case CopyState::kComplete: return CopyPhase::kComplete;
-  }
-  return CopyPhase::kKnown;
-}
-
-}  // namespace
-
-const char* copy_phase_name(CopyPhase phase) {
-  switch (phase) {
-    case CopyPhase::kKnown: return "known";
-    case CopyPhase::kFetching: return "fetching";
-    case CopyPhase::kWriting: return "writing";
-    case CopyPhase::kComplete: return "complete";
-  }
-  return "";
-}
-
-Result<StoreStatus> Client::status(Timeout timeout) {
-  auto answer = ask<client::Status>(*connection_, "status", client::GetStatus{}, timeout);
-  if (!answer) return answer.error();
+  const auto* answer = std::get_if<client::Status>(&*reply);
+  if (answer == nullptr) return client::unexpected(call.subject);
   StoreStatus status;
   status.node = answer->node.id.to_string();
   status.incarnation = answer->node.incarnation;
@@ -67,9 +36,10 @@ Result<StoreStatus> Client::status(Timeout timeout) {
   return status;
 }
 
-Result<ObjectList> Client::objects(Timeout timeout) {
-  auto answer = ask<client::Objects>(*connection_, "objects", client::GetObjects{}, timeout);
-  if (!answer) return answer.error();
+Result<ObjectList> to_list(const Link&, const Call& call, Result<client::Reply> reply) {
+  if (!reply) return reply.error();
+  const auto* answer = std::get_if<client::Objects>(&*reply);
+  if (answer == nullptr) return client::unexpected(call.subject);
   ObjectList list;
   list.truncated = answer->truncated;
   list.objects.reserve(answer->objects.size());
@@ -78,7 +48,7 @@ Result<ObjectList> Client::objects(Timeout timeout) {
     list.objects.push_back({info.id,
                             info.size,
                             info.bytes,
-                            phase_of(info.state),
+                            info.state,
                             info.primary,
                             info.views,
                             info.children,
@@ -90,15 +60,67 @@ Result<ObjectList> Client::objects(Timeout timeout) {
   return list;
 }
 
-Result<std::vector<NodeStatus>> Client::nodes(Timeout timeout) {
-  auto answer = ask<client::Nodes>(*connection_, "nodes", client::GetNodes{}, timeout);
-  if (!answer) return answer.error();
+Result<std::vector<NodeStatus>> to_nodes(const Link&, const Call& call, Result<client::Reply> reply) {
+  if (!reply) return reply.error();
+  const auto* answer = std::get_if<client::Nodes>(&*reply);
+  if (answer == nullptr) return client::unexpected(call.subject);
   std::vector<NodeStatus> nodes;
   nodes.reserve(answer->nodes.size());
   for (const client::NodeInfo& info : answer->nodes)
     nodes.push_back({info.ref.id.to_string(), info.ref.incarnation, info.address.to_string(), info.life == Life::kAlive,
                      info.self, info.rate, std::chrono::microseconds(info.rtt_us)});
   return nodes;
+}
+
+Future<StoreStatus> start_status(const Link& connection, const Timeout& timeout, Sending sending) {
+  const auto call = client::new_call({"status", {}}, client::Deadline::after(timeout));
+  return client::start<StoreStatus, to_store_status>(connection, call, client::GetStatus{}, sending);
+}
+
+Future<ObjectList> start_objects(const Link& connection, const Timeout& timeout, Sending sending) {
+  const auto call = client::new_call({"objects", {}}, client::Deadline::after(timeout));
+  return client::start<ObjectList, to_list>(connection, call, client::GetObjects{}, sending);
+}
+
+Future<std::vector<NodeStatus>> start_nodes(const Link& connection, const Timeout& timeout, Sending sending) {
+  const auto call = client::new_call({"nodes", {}}, client::Deadline::after(timeout));
+  return client::start<std::vector<NodeStatus>, to_nodes>(connection, call, client::GetNodes{}, sending);
+}
+
+}  // namespace
+
+std::string_view to_string(CopyState state) {
+  switch (state) {
+    case CopyState::kKnows: return "known";
+    case CopyState::kGrowing: return "fetching";
+    case CopyState::kWriting: return "writing";
+    case CopyState::kComplete: return "complete";
+  }
+  return "unknown";
+}
+
+Result<StoreStatus> Client::status(Timeout timeout) {
+  return start_status(connection_, timeout, Sending::kByWaiter).get();
+}
+
+Future<StoreStatus> Client::status_async(Timeout timeout) {
+  return start_status(connection_, timeout, Sending::kBatched);
+}
+
+Result<ObjectList> Client::objects(Timeout timeout) {
+  return start_objects(connection_, timeout, Sending::kByWaiter).get();
+}
+
+Future<ObjectList> Client::objects_async(Timeout timeout) {
+  return start_objects(connection_, timeout, Sending::kBatched);
+}
+
+Result<std::vector<NodeStatus>> Client::nodes(Timeout timeout) {
+  return start_nodes(connection_, timeout, Sending::kByWaiter).get();
+}
+
+Future<std::vector<NodeStatus>> Client::nodes_async(Timeout timeout) {
+  return start_nodes(connection_, timeout, Sending::kBatched);
 }
 
 }  // namespace hoplite

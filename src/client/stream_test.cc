@@ -161,6 +161,15 @@ TEST_F(FollowerTest, AResetOfBytesThatNobodySawIsSilent) {
   EXPECT_EQ(daemon_.await_releases(1), (std::map<CopyKey, int>{{1, 1}}));
 }
 
+TEST_F(FollowerTest, ASecondCopyWithoutAResetReplacesTheFirst) {
+  auto follower = follow();
+  open(1, extent_, 4);
+  open(2, other_, 2);  // nonsense: a daemon resets first
+  sync();
+  EXPECT_EQ(text_of(follower.next()->bytes), "ab");
+  EXPECT_EQ(daemon_.await_releases(1), (std::map<CopyKey, int>{{1, 1}})) << "what is not followed is not held";
+}
+
 TEST_F(FollowerTest, EndsWithTheReason) {
   auto follower = follow();
   open(1, extent_, 4);

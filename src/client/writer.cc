@@ -14,22 +14,21 @@ constexpr std::size_t kWorthTelling = 256 * kKiB;
 
 namespace client {
 
-Result<std::unique_ptr<Writing>> create(const std::shared_ptr<Connection>& connection, const Subject& subject,
-                                        std::uint64_t size, const std::string& encoded_metadata,
-                                        const Deadline& deadline) {
-  auto reply = connection->ask(subject, Create{subject.object, size, encoded_metadata, deadline.left_ns()}, deadline);
+Result<std::unique_ptr<Writing>> to_writing(const Link& connection, const Call& call, Result<Reply> reply) {
   if (!reply) return reply.error();
   const auto* created = std::get_if<Created>(&*reply);
-  if (created == nullptr) return unexpected(subject);
+  if (created == nullptr) return unexpected(call.subject);
   auto window = WriteWindow::open(connection->mapping(), {created->offset, created->size});
-  if (!window || created->size != size) {
+  if (!window || created->size != call.created_size) {
     connection->tell(Abort{created->copy}, Connection::Urgency::kSoon);
-    return subject.error(Code::kInternal, window ? "the daemon gave room of another size" : window.error().message);
+    return call.subject.error(Code::kInternal,
+                              window ? "the daemon gave room of another size" : window.error().message);
   }
   auto writing = std::make_unique<Writing>();
   writing->connection = connection;
   writing->id = created->id;
   writing->copy = created->copy;
+  writing->type = call.created_as;
   writing->window = *std::move(window);
   return writing;
 }
@@ -44,16 +43,21 @@ void advance(Writing& writing, std::size_t bytes) {
                            much ? Connection::Urgency::kNow : Connection::Urgency::kSoon);
 }
 
-Seal close_for_seal(Writing& writing, const Deadline& deadline) {
-  CHECK(writing.open);
+// From here on nothing can be written.
+Future<ObjectId> start_seal(Writing& writing, const Deadline& deadline, Sending sending) {
+  const Subject subject{"put", writing.id};
+  if (!writing.open)
+    return start_ended<ObjectId, to_id>(writing.connection,
+                                        subject.error(Code::kInvalidArgument, "it was sealed or given up already"));
   writing.open = false;
   writing.window.close();
-  return {writing.copy, deadline.left_ns()};
+  return start<ObjectId, to_id>(writing.connection, new_call(subject, deadline), Seal{writing.copy, deadline.left_ns()},
+                                sending);
 }
 
 }  // namespace client
 
-ObjectWriter::ObjectWriter(std::unique_ptr<State> state) : state_(std::move(state)) {}
+ObjectWriter::ObjectWriter(std::unique_ptr<client::Writing> state) : state_(std::move(state)) {}
 ObjectWriter::ObjectWriter(ObjectWriter&&) noexcept = default;
 
 ObjectWriter& ObjectWriter::operator=(ObjectWriter&& other) noexcept {
@@ -72,11 +76,18 @@ std::span<std::byte> ObjectWriter::buffer() { return state_->open ? state_->wind
 
 void ObjectWriter::advance(std::size_t bytes) { client::advance(*state_, bytes); }
 
+Result<void> ObjectWriter::check_elements(DType wanted) {
+  if (!state_->open)
+    return client::Subject{"put", id()}.error(Code::kInvalidArgument, "it was sealed or given up already");
+  return client::check_elements(id(), state_->type, wanted, buffer());
+}
+
 Result<ObjectId> ObjectWriter::seal(Timeout timeout) {
-  const client::Subject subject{"put", state_->id};
-  if (!state_->open) return subject.error(Code::kInvalidArgument, "it was sealed or given up already");
-  const auto deadline = client::Deadline::after(timeout);
-  return client::to_id(subject, state_->connection->ask(subject, client::close_for_seal(*state_, deadline), deadline));
+  return client::start_seal(*state_, client::Deadline::after(timeout), client::Sending::kByWaiter).get();
+}
+
+Future<ObjectId> ObjectWriter::seal_async(Timeout timeout) {
+  return client::start_seal(*state_, client::Deadline::after(timeout), client::Sending::kBatched);
 }
 
 void ObjectWriter::abort() {

@@ -46,7 +46,7 @@ ClientServer::ClientServer(Loop& loop, ClientHandler& handler, Log& log, std::un
       listener_(std::move(listener)),
       options_(std::move(options)),
       max_frame_bytes_(options_.inline_bytes + options_.limits.max_fields_bytes),
-      scratch_(client::FrameHeader::kSize + max_frame_bytes_ + kReceiveBytes) {
+      scratch_(client::ClientFrameHeader::kSize + max_frame_bytes_ + kReceiveBytes) {
   loop_.add(listener_->fd(), EPOLLIN, [this](std::uint32_t) { on_connection(); });
 }
 
@@ -154,7 +154,7 @@ void ClientServer::on_hello(ClientConnection& connection, std::uint64_t request,
         client::Welcome{options_.node, ++last_number_, options_.arena_bytes, options_.inline_bytes, options_.listen});
 }
 
-Status ClientServer::may_attach(const ClientConnection& connection, const client::Hello& hello) const {
+Result<void> ClientServer::may_attach(const ClientConnection& connection, const client::Hello& hello) const {
   if (hello.version != kClientProtocolVersion)
     return Error{Code::kVersionMismatch, "the daemon speaks version " + std::to_string(kClientProtocolVersion) +
                                              " of the client protocol, this client version " +

@@ -86,7 +86,7 @@ class ClientServer {
   void on_request(ClientConnection& connection, std::uint64_t request, client::DecodedRequest& decoded);
   void end_late_handshakes();
 
-  Status may_attach(const ClientConnection& connection, const client::Hello& hello) const;
+  Result<void> may_attach(const ClientConnection& connection, const client::Hello& hello) const;
   void fail_handshake(ClientConnection& connection, std::uint64_t request, const Error& error);
   void offend(ClientConnection& connection, const std::string& what);
   void close_soon(ClientConnection& connection);

@@ -40,7 +40,7 @@ Node::~Node() { loop_.cancel(timer_); }
 
 // --- starting
 
-Status Node::start() {
+Result<void> Node::start() {
   // First the socket's lock: a second daemon must find out before it takes memory or a port.
   auto listener = UnixListener::open(options_.socket, options_.socket_mode);
   if (!listener) return listener.error();
@@ -66,7 +66,7 @@ Status Node::start() {
   return {};
 }
 
-Status Node::start_transport(NodeId id) {
+Result<void> Node::start_transport(NodeId id) {
   TcpOptions tcp;
   tcp.self = self_ = NodeRef{id, 0};
   tcp.listen = options_.listen;

@@ -59,8 +59,8 @@ class Node final : private TransportHandler, private ClientHandler, private Prog
 
  private:
   Node(const NodeOptions& options, Log& log);
-  Status start();
-  Status start_transport(NodeId id);
+  Result<void> start();
+  Result<void> start_transport(NodeId id);
   void start_agent(NodeId id);
   void start_clients(NodeId id, std::unique_ptr<UnixListener> listener);
 

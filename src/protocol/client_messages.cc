@@ -10,9 +10,9 @@ namespace {
 template <typename Variant>
 void encode_frame(std::uint64_t request, const Variant& message, std::size_t payload_bytes, std::string& out) {
   const std::size_t start = out.size();
-  out.resize(start + FrameHeader::kSize);
+  out.resize(start + ClientFrameHeader::kSize);
   encode_variant(message, out);
-  const auto length = static_cast<std::uint32_t>(out.size() - start - FrameHeader::kSize + payload_bytes);
+  const auto length = static_cast<std::uint32_t>(out.size() - start - ClientFrameHeader::kSize + payload_bytes);
   std::memcpy(out.data() + start, &length, sizeof length);
   std::memcpy(out.data() + start + sizeof length, &request, sizeof request);
 }
@@ -29,17 +29,17 @@ void encode_reply(std::uint64_t request, const Reply& message, std::string& out)
 
 Result<Frame> next_frame(ByteView& in, std::uint64_t max_bytes) {
   Frame frame;
-  if (in.size() < FrameHeader::kSize) return frame;
+  if (in.size() < ClientFrameHeader::kSize) return frame;
   std::uint32_t length = 0;
   std::memcpy(&length, in.data(), sizeof length);
   std::memcpy(&frame.request, in.data() + sizeof length, sizeof frame.request);
   if (length > max_bytes)
     return Error{Code::kInvalidArgument,
                  "a frame of " + std::to_string(length) + " bytes is over the limit of " + std::to_string(max_bytes)};
-  if (in.size() - FrameHeader::kSize < length) return frame;
+  if (in.size() - ClientFrameHeader::kSize < length) return frame;
   frame.complete = true;
-  frame.body = in.subspan(FrameHeader::kSize, length);
-  in = in.subspan(FrameHeader::kSize + length);
+  frame.body = in.subspan(ClientFrameHeader::kSize, length);
+  in = in.subspan(ClientFrameHeader::kSize + length);
   return frame;
 }
 

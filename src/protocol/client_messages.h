@@ -11,12 +11,13 @@
 #include <variant>
 #include <vector>
 
+#include "hoplite/priority.h"
 #include "protocol/messages.h"
 #include "protocol/transfer.h"
 
 namespace hoplite {
 
-constexpr std::uint16_t kClientProtocolVersion = 2;
+constexpr std::uint16_t kClientProtocolVersion = 3;
 constexpr std::int64_t kNoTimeout = -1;
 
 namespace client {
@@ -28,19 +29,21 @@ struct Hello {
   std::string proof;  // HMAC over the greeting's nonce, if the daemon asked for one
   template <typename A> void fields(A& a) { a(version, proof); }
 };
-struct
-    Put {  // payload: the bytes, at most Welcome::inline_bytes. Reply: PutDone, or UseCreate when there is no room now
+// Payload: the bytes, at most Welcome::inline_bytes. Reply: PutDone, or UseCreate when there is no room now.
+struct Put {
   ObjectId id;  // nil: the daemon mints one
   std::string meta;
   std::int64_t timeout_ns = kNoTimeout;
-  template <typename A> void fields(A& a) { a(id, meta, timeout_ns); }
+  Priority priority = Priority::kNormal;
+  template <typename A> void fields(A& a) { a(id, meta, timeout_ns, priority); }
 };
 struct Create {  // reply: Created once there is room
   ObjectId id;
   std::uint64_t size = 0;
   std::string meta;
   std::int64_t timeout_ns = kNoTimeout;
-  template <typename A> void fields(A& a) { a(id, size, meta, timeout_ns); }
+  Priority priority = Priority::kNormal;
+  template <typename A> void fields(A& a) { a(id, size, meta, timeout_ns, priority); }
 };
 struct Advance {  // one way: `bytes` from the front are written
   CopyKey copy = 0;
@@ -61,7 +64,13 @@ struct Get {  // reply: View. With follow: Opened, Grown ..., (Reset, Opened ...
   std::int64_t timeout_ns = kNoTimeout;
   bool wait_if_lost = false;
   bool follow = false;
-  template <typename A> void fields(A& a) { a(id, timeout_ns, wait_if_lost, follow); }
+  Priority priority = Priority::kNormal;
+  template <typename A> void fields(A& a) { a(id, timeout_ns, wait_if_lost, follow, priority); }
+};
+struct Prioritize {  // this client's gets of `id` that are under way have this priority from now on. Reply: Prioritized
+  ObjectId id;
+  Priority priority = Priority::kNormal;
+  template <typename A> void fields(A& a) { a(id, priority); }
 };
 struct Cancel {  // one way: request `target` ends with Failed{kCancelled} unless it has ended already
   std::uint64_t target = 0;
@@ -107,7 +116,7 @@ struct GetReduce {  // reply: Reduction
 };
 
 using Request = std::variant<Hello, Put, Create, Advance, Seal, Abort, Get, Cancel, Release, Wait, Remove, GetStatus,
-                             GetObjects, GetNodes, Reduce, AddSources, GetReduce>;
+                             GetObjects, GetNodes, Reduce, AddSources, GetReduce, Prioritize>;
 
 // --- replies
 
@@ -239,11 +248,15 @@ struct Reduction {
   ReduceReport report;
   template <typename A> void fields(A& a) { a(report); }
 };
+struct Prioritized {
+  bool under_way = false;  // there was something to prioritize
+  template <typename A> void fields(A& a) { a(under_way); }
+};
 
 using Reply = std::variant<Greeting, Welcome, Failed, PutDone, UseCreate, Created, View, Opened, Grown, Reset, WaitDone,
-                           Removed, Status, Objects, Nodes, Reducing, Reduction>;
+                           Removed, Status, Objects, Nodes, Reducing, Reduction, Prioritized>;
 
-struct FrameHeader {
+struct ClientFrameHeader {
   static constexpr std::size_t kSize = 12;
   std::uint32_t length = 0;  // of what follows the header
   std::uint64_t request = 0;

@@ -80,7 +80,7 @@ TEST(ClientMessages, OnlyPutHasAPayload) {
     EXPECT_EQ(received->payload.size(), 5U);
   }
   const std::string reply = encoded(9, Reply(PutDone{})) + "x";
-  EXPECT_FALSE(decode_reply(as_bytes(reply).subspan(FrameHeader::kSize)).ok());
+  EXPECT_FALSE(decode_reply(as_bytes(reply).subspan(ClientFrameHeader::kSize)).ok());
 }
 
 TEST(ClientMessages, FramesAreSplitWhereverTheStreamIsCut) {
@@ -116,14 +116,14 @@ TEST(ClientMessages, FramesAreSplitWhereverTheStreamIsCut) {
 
 TEST(ClientMessages, ALengthOverTheLimitIsRefusedBeforeItsBytesArrive) {
   for (const std::uint32_t length : {1001U, 0x80000000U, 0xffffffffU}) {
-    std::string wire(FrameHeader::kSize, '\0');
+    std::string wire(ClientFrameHeader::kSize, '\0');
     std::memcpy(wire.data(), &length, sizeof length);
     ByteView in = as_bytes(wire);
     const auto frame = next_frame(in, 1000);
     EXPECT_EQ(frame.code(), Code::kInvalidArgument);
     EXPECT_NE(frame.error().message.find(std::to_string(length)), std::string::npos);
   }
-  std::string wire(FrameHeader::kSize, '\0');
+  std::string wire(ClientFrameHeader::kSize, '\0');
   const std::uint32_t length = 1000;
   std::memcpy(wire.data(), &length, sizeof length);
   ByteView in = as_bytes(wire);

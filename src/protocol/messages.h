@@ -15,6 +15,7 @@
 #include "hoplite/error.h"
 #include "hoplite/object_id.h"
 #include "hoplite/priority.h"
+#include "hoplite/status.h"
 #include "protocol/codec.h"
 #include "protocol/reduce.h"
 
@@ -159,14 +160,6 @@ struct Unwant {
 };
 
 // --- what a node tells a home about itself ------------------------------------------------------------------------------
-
-enum class CopyState : std::uint8_t {
-  kKnows,     // no bytes, but it exists (or existed)
-  kGrowing,   // bytes are arriving from a peer
-  kWriting,   // bytes are being written by a client here
-  kComplete,  // all bytes, committed
-};
-constexpr CopyState last_enumerator(CopyState) { return CopyState::kComplete; }
 
 struct Fact {
   ObjectId id;

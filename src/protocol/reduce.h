@@ -6,21 +6,10 @@
 #include <vector>
 
 #include "base/node_id.h"
-#include "hoplite/dtype.h"
-#include "hoplite/error.h"
-#include "hoplite/object_id.h"
+#include "hoplite/reduce.h"
 #include "protocol/codec.h"
 
 namespace hoplite {
-
-// How the result of a reduce reaches those who read it.
-enum class Spread : std::uint8_t {
-  kNone,    // it grows on one node; readers get it as they get any object
-  kByCost,  // every node with a used source is going to get it: in the way that is fastest for all
-  kWhole,   // ... reduced on one node, and broadcast from there while it grows
-  kSlices,  // ... cut into slices, each reduced on another node, and broadcast from there
-};
-constexpr Spread last_enumerator(Spread) { return Spread::kSlices; }
 
 struct ReduceSpec {
   ObjectId target;
@@ -33,20 +22,12 @@ struct ReduceSpec {
   Spread spread = Spread::kNone;
   std::uint32_t part = 0;  // only this slice of every source, of so many (protocol/bulk.h, slice_range)
   std::uint32_t parts = 1;
-  std::int64_t timeout_ns = -1;  // of the whole; -1 = none
+  std::int64_t timeout_ns = -1;           // of the whole; -1 = none
+  Priority priority = Priority::kNormal;  // of every transfer that the reduce causes
   template <typename A> void fields(A& a) {
-    a(target, sources, op, type, count, wait_if_lost, more_follow, spread, part, parts, timeout_ns);
+    a(target, sources, op, type, count, wait_if_lost, more_follow, spread, part, parts, timeout_ns, priority);
   }
 };
-
-enum class SourceState : std::uint8_t {
-  kAwaited,  // nobody has put it yet, as far as is known
-  kSpare,    // it is there, and enough others came before
-  kUsed,     // it counts
-  kLost,     // every complete copy was on nodes that died
-  kDeleted,
-};
-constexpr SourceState last_enumerator(SourceState) { return SourceState::kDeleted; }
 
 struct SourceReport {
   ObjectId id;
@@ -65,9 +46,6 @@ struct SlotReport {
   bool done = false;
   template <typename A> void fields(A& a) { a(node, slice, parent, sources, done); }
 };
-
-enum class ReducePhase : std::uint8_t { kWaiting, kRunning, kDone, kFailed };
-constexpr ReducePhase last_enumerator(ReducePhase) { return ReducePhase::kFailed; }
 
 struct ReduceReport {
   ObjectId target;

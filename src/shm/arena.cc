@@ -23,7 +23,7 @@ Error system_error(const std::string& what) {
   return Error{Code::kUnavailable, what + ": " + reason};
 }
 
-Status check_size(std::uint64_t bytes) {
+Result<void> check_size(std::uint64_t bytes) {
   if (bytes == 0) return Error{Code::kInvalidArgument, "an arena of 0 bytes cannot hold anything"};
   if (sysconf(_SC_PAGESIZE) != static_cast<long>(kPageBytes)) {
     return Error{Code::kInvalidArgument, "this machine has pages of " + std::to_string(sysconf(_SC_PAGESIZE)) +
@@ -70,7 +70,7 @@ bool huge_pages_work(const MappedRegion& memory) {
 }  // namespace
 
 Result<std::unique_ptr<Arena>> Arena::create(const ArenaOptions& options) {
-  if (Status status = check_size(options.bytes); !status) return status.error();
+  if (Result<void> status = check_size(options.bytes); !status) return status.error();
   const std::uint64_t bytes = round_up(options.bytes, kPageBytes);
   Result<UniqueFd> writable = create_sealed_memory(bytes);
   if (!writable) return writable.error();

@@ -52,6 +52,11 @@ TEST(ArenaTest, NobodyCanResizeIt) {
   EXPECT_NE(fcntl(arena->writable_fd(), F_ADD_SEALS, F_SEAL_WRITE), 0);
 }
 
+TEST(ArenaTest, NobodyCanSealItFurther) {
+  const auto arena = make_arena(1 * kMiB);
+  EXPECT_LT(fcntl(arena->writable_fd(), F_ADD_SEALS, F_SEAL_FUTURE_WRITE), 0) << "writers could be locked out";
+}
+
 TEST(ArenaTest, ReadOnlyDescriptorCannotBeMappedForWriting) {
   const auto arena = make_arena(1 * kMiB);
   const int protection = PROT_READ | PROT_WRITE;

@@ -21,7 +21,7 @@ constexpr int kWritable = PROT_READ | PROT_WRITE;
 Extent whole_pages(Extent extent) { return {extent.offset, round_up(extent.size, kPageBytes)}; }
 
 // A descriptor of another size, or one that may still shrink, would mean SIGBUS in the middle of a read.
-Status check_descriptor(int fd, std::uint64_t arena_bytes) {
+Result<void> check_descriptor(int fd, std::uint64_t arena_bytes) {
   struct stat status{};
   if (fstat(fd, &status) != 0) {
     return Error{Code::kUnavailable, std::string("the arena's descriptor is not usable: ") + std::strerror(errno)};
@@ -36,26 +36,26 @@ Status check_descriptor(int fd, std::uint64_t arena_bytes) {
 }  // namespace
 
 Result<std::unique_ptr<ClientMapping>> ClientMapping::create(int read_only_fd, std::uint64_t arena_bytes) {
-  if (Status status = check_descriptor(read_only_fd, arena_bytes); !status) return status.error();
+  if (Result<void> status = check_descriptor(read_only_fd, arena_bytes); !status) return status.error();
   Result<MappedRegion> views = MappedRegion::map(read_only_fd, arena_bytes, PROT_READ);
   if (!views) return views.error();
   return std::unique_ptr<ClientMapping>(new ClientMapping(*std::move(views)));
 }
 
 Result<ByteView> ClientMapping::view(Extent extent) const {
-  if (Status status = check_inside(extent); !status) return status.error();
+  if (Result<void> status = check_inside(extent); !status) return status.error();
   return ByteView(views_.data() + extent.offset, extent.size);
 }
 
-Status ClientMapping::accept_writable(UniqueFd writable_fd, Windows windows) {
+Result<void> ClientMapping::accept_writable(UniqueFd writable_fd, Windows windows) {
   CHECK(!writable());
-  if (Status status = check_descriptor(writable_fd.get(), size()); !status) return status;
+  if (Result<void> status = check_descriptor(writable_fd.get(), size()); !status) return status;
   Result<MappedRegion> region = MappedRegion::reserve(2 * round_up(size(), kGuardBytes) + 3 * kGuardBytes);
   if (!region) return region.error();
   const std::uint64_t windows_at = kGuardBytes;
   const std::uint64_t parked_at = windows_at + round_up(size(), kGuardBytes) + kGuardBytes;
-  if (Status mapped = region->map_at(windows_at, writable_fd.get(), size(), PROT_NONE); !mapped) return mapped;
-  if (Status mapped = region->map_at(parked_at, writable_fd.get(), size(), kWritable); !mapped) return mapped;
+  if (Result<void> mapped = region->map_at(windows_at, writable_fd.get(), size(), PROT_NONE); !mapped) return mapped;
+  if (Result<void> mapped = region->map_at(parked_at, writable_fd.get(), size(), kWritable); !mapped) return mapped;
   windows_region_ = *std::move(region);
   windows_ = windows_region_.data() + windows_at;
   parked_ = windows_region_.data() + parked_at;
@@ -67,7 +67,7 @@ Status ClientMapping::accept_writable(UniqueFd writable_fd, Windows windows) {
 
 Result<ByteSpan> ClientMapping::open_window(Extent extent) {
   CHECK(writable(), "no writable descriptor was received");
-  if (Status status = check_inside(extent); !status) return status.error();
+  if (Result<void> status = check_inside(extent); !status) return status.error();
   if (extent.offset % kPageBytes != 0) {
     return Error{Code::kInvalidArgument, "the extent at " + std::to_string(extent.offset) + " does not own its pages"};
   }
@@ -78,7 +78,7 @@ Result<ByteSpan> ClientMapping::open_window(Extent extent) {
     const std::lock_guard lock(mutex_);
     CHECK(open_windows_.insert(pages).second, "opened twice:", extent.offset, extent.size);
   }
-  Status status = make_writable(pages);
+  Result<void> status = make_writable(pages);
   if (status) status = populate(pages);
   if (!status) {
     close_window(extent);
@@ -97,7 +97,7 @@ void ClientMapping::close_window(Extent extent) {
   make_inaccessible(pages);
 }
 
-Status ClientMapping::make_writable(Extent pages) {
+Result<void> ClientMapping::make_writable(Extent pages) {
   if (move_ && move_pages(parked_, windows_, pages, PROT_NONE)) return {};
   if (mprotect(windows_ + pages.offset, pages.size, kWritable) == 0) return {};
   const std::string reason = std::strerror(errno);
@@ -123,7 +123,7 @@ bool ClientMapping::move_pages(std::byte* from, std::byte* to, Extent pages, int
   return false;
 }
 
-Status ClientMapping::check_inside(Extent extent) const {
+Result<void> ClientMapping::check_inside(Extent extent) const {
   if (extent.size <= size() && extent.offset <= size() - extent.size) return {};
   return Error{Code::kInvalidArgument, "the extent at " + std::to_string(extent.offset) + " of " +
                                            format_size(extent.size) + " is not inside the arena of " +
@@ -132,7 +132,7 @@ Status ClientMapping::check_inside(Extent extent) const {
 
 // A page that this process touches for the first time costs a fault, even if it is in memory; asked for many at a time
 // it costs a seventh of that. Once is enough: pages keep their entries when windows close.
-Status ClientMapping::populate(Extent pages) {
+Result<void> ClientMapping::populate(Extent pages) {
   const std::uint64_t first = pages.offset / kPageBytes;
   const std::uint64_t last = pages.end() / kPageBytes;
   for (std::uint64_t page = first; page < last;) {

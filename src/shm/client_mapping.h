@@ -40,7 +40,7 @@ class ClientMapping {
   Result<ByteView> view(Extent extent) const;
 
   // Before the first window, once, by one thread.
-  Status accept_writable(UniqueFd writable_fd, Windows windows = Windows::kMove);
+  Result<void> accept_writable(UniqueFd writable_fd, Windows windows = Windows::kMove);
   bool writable() const { return static_cast<bool>(windows_region_); }
 
   // Makes the whole pages of `extent` writable. The extent must be the caller's own (Created): it starts at a page, no
@@ -53,11 +53,11 @@ class ClientMapping {
  private:
   explicit ClientMapping(MappedRegion views) : views_(std::move(views)) {}
 
-  Status check_inside(Extent extent) const;
-  Status make_writable(Extent pages);
+  Result<void> check_inside(Extent extent) const;
+  Result<void> make_writable(Extent pages);
   void make_inaccessible(Extent pages);
   bool move_pages(std::byte* from, std::byte* to, Extent pages, int protection_of_to);
-  Status populate(Extent pages);
+  Result<void> populate(Extent pages);
 
   static constexpr std::uint64_t kGuardBytes = MappedRegion::kAlignment;
 

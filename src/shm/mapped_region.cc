@@ -36,7 +36,7 @@ Result<MappedRegion> MappedRegion::reserve(std::uint64_t bytes) {
 Result<MappedRegion> MappedRegion::map(int fd, std::uint64_t bytes, int protection) {
   Result<MappedRegion> region = reserve(bytes);
   if (!region) return region.error();
-  if (Status mapped = region->map_at(0, fd, bytes, protection); !mapped) return mapped.error();
+  if (Result<void> mapped = region->map_at(0, fd, bytes, protection); !mapped) return mapped.error();
   return region;
 }
 
@@ -44,7 +44,7 @@ MappedRegion::~MappedRegion() {
   if (data_ != nullptr) munmap(data_, size_);
 }
 
-Status MappedRegion::map_at(std::uint64_t offset, int fd, std::uint64_t bytes, int protection) {
+Result<void> MappedRegion::map_at(std::uint64_t offset, int fd, std::uint64_t bytes, int protection) {
   const std::uint64_t size = round_up(bytes, kPageBytes);
   CHECK(offset % kPageBytes == 0 && size <= size_ && offset <= size_ - size, offset, size, size_);
   if (mmap(data_ + offset, size, protection, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED) return cannot_map(size);

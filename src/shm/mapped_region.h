@@ -35,7 +35,7 @@ class MappedRegion {
   explicit operator bool() const { return data_ != nullptr; }
 
   // Replaces the part at `offset` by the first `bytes` of `fd`.
-  Status map_at(std::uint64_t offset, int fd, std::uint64_t bytes, int protection);
+  Result<void> map_at(std::uint64_t offset, int fd, std::uint64_t bytes, int protection);
 
  private:
   MappedRegion(std::byte* data, std::uint64_t size) : data_(data), size_(size) {}

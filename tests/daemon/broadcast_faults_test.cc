@@ -77,7 +77,7 @@ class BroadcastFaults : public ::testing::Test {
       const auto objects = clients_[i].objects();
       if (!objects) continue;
       for (const ObjectStatus& object : *objects) {
-        if (object.id == id_ && object.phase == CopyPhase::kFetching && (object.receivers > 0) == relaying) return i;
+        if (object.id == id_ && object.state == CopyState::kGrowing && (object.receivers > 0) == relaying) return i;
       }
     }
     return std::nullopt;

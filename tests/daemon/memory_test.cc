@@ -187,7 +187,7 @@ TEST_F(ThreeGigabytes, CanBeSummed) {
   }
   const auto target = clients[0].reduce(sources, {.op = ReduceOp::kSum, .type = DType::kU64});
   ASSERT_TRUE(target.ok()) << target.error().to_string();
-  const auto ready = clients[0].wait({{*target}}, 1, 300s);
+  const auto ready = clients[0].wait({*target}, 1, 300s);
   ASSERT_TRUE(ready.ok() && ready->size() == 1);
   const int at = clients[0].status()->used_bytes > 2 * kSize - kMiB ? 0 : 1;
   expect_written(clients[at].get(*target, {.timeout = 300s}), 2);

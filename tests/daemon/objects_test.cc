@@ -151,6 +151,20 @@ TEST(Objects, DeletingAnObjectUnderWayEndsItsGets) {
   })) << "its memory is given back";
 }
 
+TEST(Objects, AGetUnderWayCanBeGivenAnotherPriority) {
+  Cluster cluster;
+  cluster.start();
+  Client reader = cluster[0].connect();
+  Client other = cluster[0].connect();
+  const ObjectId id = ObjectId::named("later");
+  auto pending = reader.get_async(id, {.timeout = 60s, .priority = Priority::kLow});
+  EXPECT_TRUE(*reader.prioritize(id, Priority::kHigh));
+  EXPECT_FALSE(*other.prioritize(id, Priority::kHigh)) << "another client's get";
+  ASSERT_TRUE(other.put(pattern(kMiB, 1), {.id = id, .priority = Priority::kHigh}).ok());
+  EXPECT_TRUE(pending.get().ok());
+  EXPECT_FALSE(*reader.prioritize(id, Priority::kLow)) << "it has ended";
+}
+
 TEST(Objects, MemoryReturnsToZeroWhenAllIsDeleted) {
   Cluster cluster;
   cluster.start_many(2);

@@ -7,10 +7,14 @@
 
 #include <cerrno>
 #include <cstring>
+#include <deque>
+#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "base/unique_fd.h"
+#include "cluster.h"
 #include "protocol/client_messages.h"
 
 namespace hoplite::testing {
@@ -27,21 +31,48 @@ class RawClient {
   }
 
   bool connected() const { return connected_; }
-  bool send(std::string_view bytes) {
-    return ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size());
+  bool send(std::string_view bytes) { return send_some(bytes) == bytes.size(); }
+  // As many of the bytes as the socket takes now.
+  std::size_t send_some(std::string_view bytes) {
+    const ssize_t sent = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    return sent < 0 ? 0 : static_cast<std::size_t>(sent);
   }
-  bool ask(std::uint64_t request, const client::Request& message) {
-    std::string frame;
-    client::encode_request(request, message, 0, frame);
-    return send(frame);
+  bool ask(std::uint64_t request, const client::Request& message, std::string_view payload = {}) {
+    return send(frame(request, message, payload));
   }
-  // Whether the daemon has hung up; reads and forgets what has arrived.
+  static std::string frame(std::uint64_t request, const client::Request& message, std::string_view payload = {}) {
+    std::string bytes;
+    client::encode_request(request, message, payload.size(), bytes);
+    return bytes.append(payload);
+  }
+
+  void hang_up() { socket_.reset(); }
+
+  // The next reply under this number; waits for it. Nothing if the daemon has hung up or says nothing for long.
+  std::optional<client::Reply> hear(std::uint64_t request) {
+    bool gone = false;
+    eventually([&] { return gone = closed(), gone || !replies_[request].empty(); });
+    auto& replies = replies_[request];
+    if (replies.empty()) return std::nullopt;
+    client::Reply reply = std::move(replies.front());
+    replies.pop_front();
+    return reply;
+  }
+  template <typename T>
+  std::optional<T> hear_a(std::uint64_t request) {
+    const auto reply = hear(request);
+    const T* wanted = reply ? std::get_if<T>(&*reply) : nullptr;
+    return wanted == nullptr ? std::nullopt : std::optional(*wanted);
+  }
+
+  // Whether the daemon has hung up; reads what has arrived.
   bool closed() {
     char buffer[65536];
     for (;;) {
       const ssize_t got = ::recv(socket_.get(), buffer, sizeof buffer, MSG_DONTWAIT);
-      if (got > 0) continue;
-      return got == 0 || (errno != EAGAIN && errno != EWOULDBLOCK);
+      if (got <= 0) return got == 0 || (errno != EAGAIN && errno != EWOULDBLOCK);
+      input_.append(buffer, static_cast<std::size_t>(got));
+      take_replies();
     }
   }
   // The same without reading: a client that never reads.
@@ -51,8 +82,20 @@ class RawClient {
   }
 
  private:
+  void take_replies() {
+    ByteView rest = as_bytes(input_);
+    for (auto frame = client::next_frame(rest, 1 << 30); frame.ok() && frame->complete;
+         frame = client::next_frame(rest, 1 << 30)) {
+      auto reply = client::decode_reply(frame->body);
+      if (reply) replies_[frame->request].push_back(std::move(*reply));
+    }
+    input_.erase(0, input_.size() - rest.size());
+  }
+
   UniqueFd socket_;
   bool connected_ = false;
+  std::string input_;  // the front of a reply whose rest has not arrived
+  std::map<std::uint64_t, std::deque<client::Reply>> replies_;
 };
 
 }  // namespace hoplite::testing

@@ -8,7 +8,6 @@ namespace hoplite::testing {
 namespace {
 
 using ::testing::HasSubstr;
-using State = ReduceStatus::Source::State;
 
 constexpr ReduceOptions kSumOfI64 = {.op = ReduceOp::kSum, .type = DType::kI64};
 
@@ -22,7 +21,7 @@ class ReduceFailures : public ReduceFixture {
       EXPECT_THAT(error.message, HasSubstr(named.to_string())) << node;
     }
     const auto status = status_of(target);
-    EXPECT_EQ(status.phase, ReduceStatus::Phase::kFailed);
+    EXPECT_EQ(status.phase, ReducePhase::kFailed);
     ASSERT_TRUE(status.error.has_value());
     EXPECT_EQ(status.error->code, code);
     EXPECT_THAT(status.error->message, HasSubstr(named.to_string()));
@@ -33,7 +32,7 @@ class ReduceFailures : public ReduceFixture {
       const auto status = clients_[0].reduce_status(target, 30s);
       return status.ok() && status->bytes > 0;
     }));
-    ASSERT_EQ(status_of(target).phase, ReduceStatus::Phase::kRunning);
+    ASSERT_EQ(status_of(target).phase, ReducePhase::kRunning);
   }
 };
 
@@ -204,7 +203,7 @@ TEST_F(ReduceFailures, ASourceThatDiesInTheMiddleIsReplacedByTheSpare) {
   ASSERT_NO_FATAL_FAILURE(wait_for_the_middle(target));
   const auto before = status_of(target);
   const auto victim = std::find_if(before.sources.begin(), before.sources.end(),
-                                   [](const auto& source) { return source.state == State::kUsed; });
+                                   [](const auto& source) { return source.state == SourceState::kUsed; });
   ASSERT_NE(victim, before.sources.end());
   cluster_[static_cast<std::size_t>(victim - before.sources.begin()) + 1].kill();
 
@@ -213,7 +212,7 @@ TEST_F(ReduceFailures, ASourceThatDiesInTheMiddleIsReplacedByTheSpare) {
   const auto after = status_of(target);
   std::vector<std::vector<std::int64_t>> used;
   for (std::size_t i = 0; i < after.sources.size(); ++i)
-    if (after.sources[i].state == State::kUsed) used.push_back(arrays[i]);
+    if (after.sources[i].state == SourceState::kUsed) used.push_back(arrays[i]);
   ASSERT_EQ(used.size(), 3U);
   EXPECT_TRUE(values_of<std::int64_t>(*view) == wrapping_sum(used));
 }
@@ -231,11 +230,12 @@ TEST_F(ReduceFailures, AMedianIsMendedInTheMiddleOfItsWindows) {
   const ObjectId target = reduce(ids, {.op = ReduceOp::kMedian, .type = DType::kF32, .count = 3});
   ASSERT_TRUE(eventually([&] { return status_of(target).bytes > 2 << 20; }));
   const auto before = status_of(target);
-  ASSERT_EQ(before.phase, ReduceStatus::Phase::kRunning);
+  ASSERT_EQ(before.phase, ReducePhase::kRunning);
   const auto root = std::ranges::find_if(before.slots, [](const auto& slot) { return !slot.parent; });
   ASSERT_NE(root, before.slots.end());
-  const auto victim = std::ranges::find_if(
-      before.sources, [&](const auto& source) { return source.state == State::kUsed && source.node != root->node; });
+  const auto victim = std::ranges::find_if(before.sources, [&](const auto& source) {
+    return source.state == SourceState::kUsed && source.node != root->node;
+  });
   ASSERT_NE(victim, before.sources.end());
   cluster_[static_cast<std::size_t>(victim - before.sources.begin()) + 1].kill();
 
@@ -244,7 +244,7 @@ TEST_F(ReduceFailures, AMedianIsMendedInTheMiddleOfItsWindows) {
   const auto after = status_of(target);
   std::vector<const std::vector<float>*> used;
   for (std::size_t i = 0; i < after.sources.size(); ++i)
-    if (after.sources[i].state == State::kUsed) used.push_back(&arrays[i]);
+    if (after.sources[i].state == SourceState::kUsed) used.push_back(&arrays[i]);
   ASSERT_EQ(used.size(), 3U);
   const std::vector<float> values = values_of<float>(*view);
   for (std::size_t e = 0; e < values.size(); ++e) {

@@ -16,14 +16,6 @@
 
 namespace hoplite::testing {
 
-template <typename T> constexpr DType dtype_of() {
-  if constexpr (std::is_same_v<T, float>) return DType::kF32;
-  else if constexpr (std::is_same_v<T, double>) return DType::kF64;
-  else if constexpr (std::is_same_v<T, std::int32_t>) return DType::kI32;
-  else if constexpr (std::is_same_v<T, std::int64_t>) return DType::kI64;
-  else if constexpr (std::is_same_v<T, std::uint8_t>) return DType::kU8;
-}
-
 // Follow from `seed`: integers of all sizes, so that sums wrap around; floating-point numbers between -1 and 1.
 template <typename T> std::vector<T> numbers(std::size_t count, std::uint64_t seed) {
   Random random(seed);
@@ -71,9 +63,7 @@ class ReduceFixture : public ::testing::Test {
     return ids;
   }
   template <typename T> void put(std::size_t node, ObjectId id, const std::vector<T>& values) {
-    const auto done = clients_[node].put(
-        std::as_bytes(std::span(values)),
-        {.id = id, .array = {dtype_of<T>(), {static_cast<std::uint64_t>(values.size())}}, .timeout = kPatience});
+    const auto done = clients_[node].put(values, {.id = id, .array = {.shape = {values.size()}}, .timeout = kPatience});
     ASSERT_TRUE(done.ok()) << done.error().to_string();
   }
   // One array of i64 for each id, of seeds 0, 1, ..., on one node after the other.

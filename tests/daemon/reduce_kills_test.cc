@@ -16,9 +16,6 @@
 namespace hoplite::testing {
 namespace {
 
-using Phase = ReduceStatus::Phase;
-using State = ReduceStatus::Source::State;
-
 constexpr std::size_t kDaemons = 8;
 constexpr std::size_t kAtOnce = 8;  // reduces of one round
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -60,7 +57,7 @@ struct Job {
   std::size_t elements = 0;
   std::uint64_t seed = 0;
   std::size_t count = 0;
-  std::optional<AllReduceMethod> method;  // none: a reduce
+  Spread spread = Spread::kNone;  // kNone: a reduce, else an allreduce
   std::size_t caller = 0;
   std::size_t coordinator = 0;  // it has minted the target
   ObjectId target;
@@ -135,7 +132,7 @@ class ReduceKills : public ReduceFixture {
     job.seed = random_.next();
     const bool spares = random_.chance(0.5);
     job.count = spares ? random_.between(4, kDaemons - 1) : kDaemons;
-    if (random_.chance(0.5)) job.method = static_cast<AllReduceMethod>(random_.below(3));
+    if (random_.chance(0.5)) job.spread = static_cast<Spread>(1 + random_.below(3));
     job.caller = any_node();
     job.coordinator = random_.chance(0.7) ? job.caller : any_node();
     job.target = clients_[job.coordinator].new_id();
@@ -175,15 +172,16 @@ class ReduceKills : public ReduceFixture {
     options.type = job.type;
     options.count = job.count;
     options.timeout = kReduceTimeout;
+    options.spread = job.spread;
     Client& caller = clients_[job.caller];
-    const auto begun = job.method ? caller.allreduce(job.ids, {options, *job.method}) : caller.reduce(job.ids, options);
+    const auto begun = caller.reduce(job.ids, options);
     job.started = begun.ok();
     if (!begun.ok()) {
       ASSERT_TRUE(killed_[job.caller]) << begun.error().to_string();
       return;
     }
     std::set<std::size_t> readers = {any_node(), any_node()};
-    if (job.method)
+    if (job.spread != Spread::kNone)
       for (std::size_t i = 0; i < kDaemons; ++i) readers.insert(i);
     for (const std::size_t node : readers)
       job.readings.push_back({node, clients_[node].get_async(job.target, {.timeout = kGetTimeout})});
@@ -223,7 +221,7 @@ class ReduceKills : public ReduceFixture {
     if (!status.ok() || status->sources.size() != job.ids.size()) return;
     for (std::size_t i = 0; i < job.ids.size(); ++i) {
       const bool put_on_a_dead_node = std::ranges::any_of(job.nodes[i], [&](auto n) { return killed_[n].load(); });
-      if (status->sources[i].state != State::kAwaited || !put_on_a_dead_node) continue;
+      if (status->sources[i].state != SourceState::kAwaited || !put_on_a_dead_node) continue;
       job.nodes[i].push_back(survivor());
       put_source(job, i);
     }
@@ -266,7 +264,7 @@ class ReduceKills : public ReduceFixture {
   // --- judging
   std::string describe(const Job& job) const {
     std::string text = "seed " + std::to_string(seed()) + ", round " + std::to_string(round_) + ": " +
-                       (job.method ? "allreduce " + std::to_string(static_cast<int>(*job.method)) : "reduce") + " of " +
+                       "reduce with spread " + std::to_string(static_cast<int>(job.spread)) + " of " +
                        std::to_string(job.count) + " of " + std::to_string(job.ids.size()) + " sources of " +
                        std::to_string(job.elements) + " " + std::string(to_string(job.type)) + " into " +
                        job.target.to_string() + ", coordinated by " + names_[job.coordinator] + "; killed:";
@@ -276,10 +274,10 @@ class ReduceKills : public ReduceFixture {
   }
   std::string status_text(const Result<ReduceStatus>& status) const {
     if (!status.ok()) return status.error().to_string();
-    std::string text = std::string(reduce_phase_name(status->phase)) + ", attempts " + std::to_string(status->attempts);
+    std::string text = std::string(to_string(status->phase)) + ", attempts " + std::to_string(status->attempts);
     if (status->error) text += ", " + status->error->to_string();
     for (const auto& source : status->sources)
-      text += "\n  " + source.id.to_string() + " " + source_state_name(source.state) + " " + source.node;
+      text += "\n  " + source.id.to_string() + " " + std::string(to_string(source.state)) + " " + source.node;
     for (const auto& slot : status->slots)
       text += "\n  slice " + std::to_string(slot.slice) + " at " + slot.node + " of " + std::to_string(slot.sources) +
               (slot.parent ? " into " + std::to_string(*slot.parent) : " (root)") + (slot.done ? " done" : "");
@@ -307,8 +305,8 @@ class ReduceKills : public ReduceFixture {
     if (killed_[job.coordinator]) return true;
     if (!status.ok()) return false;
     const auto root_died = [&](const auto& slot) { return !slot.parent && died(slot.node); };
-    if (status->phase == Phase::kDone) return std::ranges::any_of(status->slots, root_died);
-    return status->phase == Phase::kFailed && status->error->code == Code::kLost && !enough_sources_live(job);
+    if (status->phase == ReducePhase::kDone) return std::ranges::any_of(status->slots, root_died);
+    return status->phase == ReducePhase::kFailed && status->error->code == Code::kLost && !enough_sources_live(job);
   }
   void expect_true_reason(const Job& job, std::size_t reader, const Error& error, const Result<ReduceStatus>& status) {
     ++failed_[std::string(code_name(error.code))];
@@ -323,12 +321,12 @@ class ReduceKills : public ReduceFixture {
       EXPECT_TRUE(killed_[job.coordinator] || somebody_was_given_up());
       return;
     }
-    EXPECT_EQ(status->phase, Phase::kDone);
+    EXPECT_EQ(status->phase, ReducePhase::kDone);
     ASSERT_EQ(status->sources.size(), job.ids.size());
     std::uint32_t used = 0;
     for (std::size_t i = 0; i < job.ids.size(); ++i) {
       EXPECT_EQ(status->sources[i].id, job.ids[i]);
-      if (status->sources[i].state == State::kUsed) used |= 1U << i;
+      if (status->sources[i].state == SourceState::kUsed) used |= 1U << i;
     }
     EXPECT_EQ(used, mask) << "the report names others";
   }
@@ -449,10 +447,9 @@ TEST_F(ReduceKills, WhoFollowsAResultIsToldThatItsCoordinatorDied) {
     const std::vector ids = {clients_[coordinator].new_id(), clients_[6].new_id(), clients_[7].new_id()};
     const std::vector<std::size_t> nodes = {coordinator, 6, 7};
     for (std::size_t i = 0; i < 3; ++i) put(nodes[i], ids[i], numbers<std::int64_t>(2'000'000, i));  // a second
-    const ReduceOptions options = {.type = DType::kI64};
+    const ReduceOptions options = {.type = DType::kI64, .spread = all_get ? Spread::kWhole : Spread::kNone};
     Client& caller = clients_[coordinator];
-    const auto target =
-        all_get ? caller.allreduce(ids, {options, AllReduceMethod::kWhole}) : caller.reduce(ids, options);
+    const auto target = caller.reduce(ids, options);
     ASSERT_TRUE(target.ok()) << target.error().to_string();
     std::vector<Future<View>> gets;
     for (const std::size_t node : {5UL, 6UL, 7UL})

@@ -9,8 +9,6 @@
 namespace hoplite::testing {
 namespace {
 
-using State = ReduceStatus::Source::State;
-
 constexpr ReduceOptions kSumOfI64 = {.op = ReduceOp::kSum, .type = DType::kI64};
 
 class Reduce : public ReduceFixture {};
@@ -95,7 +93,7 @@ TEST_F(Reduce, SourcesMayBePutLongAfterTheCall) {
     auto early = clients_[2].get_async(target, {.timeout = kPatience});
     EXPECT_FALSE(early.wait_for(50ms));
     const auto status = status_of(target);
-    EXPECT_EQ(status.phase, ReduceStatus::Phase::kWaiting);
+    EXPECT_EQ(status.phase, ReducePhase::kWaiting);
     EXPECT_EQ(status.awaited(), 3U);
     const auto arrays = put_integers(ids, elements);
     const auto view = early.get();
@@ -117,11 +115,11 @@ TEST_F(Reduce, OfTheFirstTwoOfFourWaitsForNobodyElse) {
   expect_values(0, target, wrapping_sum(arrays));
   const auto status = status_of(target);
   ASSERT_EQ(status.sources.size(), 4U);
-  EXPECT_EQ(status.phase, ReduceStatus::Phase::kDone);
-  EXPECT_EQ(status.sources[3].state, State::kUsed);
-  EXPECT_EQ(status.sources[1].state, State::kUsed);
-  EXPECT_NE(status.sources[0].state, State::kUsed);
-  EXPECT_EQ(status.sources[2].state, State::kAwaited);
+  EXPECT_EQ(status.phase, ReducePhase::kDone);
+  EXPECT_EQ(status.sources[3].state, SourceState::kUsed);
+  EXPECT_EQ(status.sources[1].state, SourceState::kUsed);
+  EXPECT_NE(status.sources[0].state, SourceState::kUsed);
+  EXPECT_EQ(status.sources[2].state, SourceState::kAwaited);
 }
 
 TEST_F(Reduce, SeveralSourcesOnOneNodeAreCombinedThere) {
@@ -165,7 +163,7 @@ TEST_F(Reduce, OfArraysWithoutElementsHasNone) {
   const ObjectId target = reduce(ids, kSumOfI64);
   put_integers(ids, 0);
   expect_values(1, target, std::vector<std::int64_t>());
-  EXPECT_EQ(status_of(target).phase, ReduceStatus::Phase::kDone);
+  EXPECT_EQ(status_of(target).phase, ReducePhase::kDone);
 }
 
 TEST_F(Reduce, TheReportSaysWhoDidWhat) {
@@ -178,7 +176,7 @@ TEST_F(Reduce, TheReportSaysWhoDidWhat) {
     const auto status = status_of(target, asked);
     EXPECT_EQ(status.target, target);
     EXPECT_EQ(status.type, DType::kI64);
-    EXPECT_EQ(status.phase, ReduceStatus::Phase::kDone);
+    EXPECT_EQ(status.phase, ReducePhase::kDone);
     EXPECT_EQ(status.coordinator, node_name(0));
     EXPECT_EQ(status.count, 3U);
     EXPECT_EQ(status.awaited(), 0U);
@@ -188,7 +186,7 @@ TEST_F(Reduce, TheReportSaysWhoDidWhat) {
     std::vector<std::uint32_t> orders;
     for (std::size_t i = 0; i < 3; ++i) {
       EXPECT_EQ(status.sources[i].id, ids[i]);
-      EXPECT_EQ(status.sources[i].state, State::kUsed);
+      EXPECT_EQ(status.sources[i].state, SourceState::kUsed);
       EXPECT_EQ(status.sources[i].node, node_name(i));
       orders.push_back(status.sources[i].order);
     }
@@ -222,11 +220,11 @@ TEST_F(Reduce, TheResultCanBeFollowedWhileItGrows) {
 
 TEST_F(Reduce, AnAllReduceReachesEveryNode) {
   start(4);
-  for (const AllReduceMethod method : {AllReduceMethod::kByCost, AllReduceMethod::kWhole, AllReduceMethod::kSlices})
+  for (const Spread spread : {Spread::kByCost, Spread::kWhole, Spread::kSlices})
     for (const std::size_t elements : {1UL, 1'000UL, 400'001UL}) {
-      SCOPED_TRACE(std::to_string(static_cast<int>(method)) + ", " + std::to_string(elements));
+      SCOPED_TRACE(std::to_string(static_cast<int>(spread)) + ", " + std::to_string(elements));
       const auto ids = new_ids(4);
-      const auto target = clients_[1].allreduce(ids, {kSumOfI64, method});
+      const auto target = clients_[1].allreduce(ids, {.type = DType::kI64, .spread = spread});
       ASSERT_TRUE(target.ok()) << target.error().to_string();
       std::vector<Future<View>> gets;
       for (Client& client : clients_) gets.push_back(client.get_async(*target, {.timeout = kPatience}));

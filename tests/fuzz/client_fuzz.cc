@@ -11,7 +11,7 @@ namespace {
 constexpr std::uint64_t kMaxFrameBytes = 64 * kKiB;
 
 void expect_prefix(const std::string& frame, ByteView body) {
-  const ByteView again = as_bytes(frame).subspan(client::FrameHeader::kSize);
+  const ByteView again = as_bytes(frame).subspan(client::ClientFrameHeader::kSize);
   CHECK(again.size() <= body.size(), again.size(), body.size());
   CHECK(std::memcmp(again.data(), body.data(), again.size()) == 0);
 }
@@ -20,13 +20,13 @@ void read_body(const client::Frame& frame) {
   if (const auto request = client::decode_request(frame.body)) {
     std::string wire;
     client::encode_request(frame.request, request->message, request->payload.size(), wire);
-    CHECK(wire.size() + request->payload.size() == client::FrameHeader::kSize + frame.body.size());
+    CHECK(wire.size() + request->payload.size() == client::ClientFrameHeader::kSize + frame.body.size());
     expect_prefix(wire, frame.body);
   }
   if (const auto reply = client::decode_reply(frame.body)) {
     std::string wire;
     client::encode_reply(frame.request, *reply, wire);
-    CHECK(wire.size() == client::FrameHeader::kSize + frame.body.size());
+    CHECK(wire.size() == client::ClientFrameHeader::kSize + frame.body.size());
     expect_prefix(wire, frame.body);
   }
 }
@@ -42,7 +42,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
       CHECK(in.size() == before, in.size(), before);
       return 0;
     }
-    CHECK(in.size() + client::FrameHeader::kSize + frame->body.size() == before);
+    CHECK(in.size() + client::ClientFrameHeader::kSize + frame->body.size() == before);
     CHECK(frame->body.size() <= kMaxFrameBytes);
     read_body(*frame);
   }

@@ -28,6 +28,7 @@ client::Status Agent::status() const { return impl_->status(); }
 std::vector<client::ObjectInfo> Agent::objects() const { return impl_->objects(); }
 std::vector<client::NodeInfo> Agent::nodes() const { return impl_->nodes(); }
 std::vector<DirectorySummary> Agent::directory() const { return impl_->directory(); }
+std::uint64_t Agent::repairs() const { return impl_->repairs(); }
 std::uint64_t Agent::high_water() const { return impl_->allocator().high_water(); }
 std::uint64_t Agent::low_water() const { return impl_->allocator().low_water(); }
 void Agent::check_invariants() const { impl_->check_invariants(); }
@@ -124,6 +125,9 @@ void Agent::Impl::on(event::ClientAsked& e) {
       std::holds_alternative<client::Cancel>(e.message) || std::holds_alternative<client::Release>(e.message);
   if (leaving_ != Leaving::kNo && !one_way)
     return fail(e.client, e.request, Code::kUnavailable, "the daemon is stopping");
+  if (!one_way && clients_.find({e.client, e.request}) != nullptr)
+    return emit(effect::Reply{e.client, e.request,
+                              client::Failed{Code::kInvalidArgument, "that request number is in use"}});
   std::visit([&](auto& m) { on_client(e.client, e.request, m); }, e.message);
 }
 

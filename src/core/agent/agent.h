@@ -45,6 +45,7 @@ class Agent {
   std::vector<client::ObjectInfo> objects() const;
   std::vector<client::NodeInfo> nodes() const;
   std::vector<DirectorySummary> directory() const;  // what this node keeps as a home
+  std::uint64_t repairs() const;                    // of it, see core/directory/directory.h
   // All memory ever handed out lies below high_water or above low_water.
   std::uint64_t high_water() const;
   std::uint64_t low_water() const;

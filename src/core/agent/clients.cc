@@ -8,12 +8,11 @@ namespace hoplite {
 
 // --- requests ------------------------------------------------------------------------------------------------------------
 
-bool Clients::begin(const RequestKey& key, Kind kind, const ObjectId& id, Time deadline, std::uint64_t errand) {
+void Clients::begin(const RequestKey& key, Kind kind, const ObjectId& id, Time deadline, std::uint64_t errand) {
   const auto [it, fresh] = clients_[key.client].requests.try_emplace(key.request);
-  if (!fresh) return false;
+  CHECK(fresh, key.client, key.request);
   it->second = {kind, id, errand, {}};
   timers_.set(it->second.deadline, deadline, timer::RequestDeadline{key.client, key.request});
-  return true;
 }
 
 const Clients::Pending* Clients::find(const RequestKey& key) const {

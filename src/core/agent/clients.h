@@ -33,8 +33,8 @@ class Clients {
   explicit Clients(Timers& timers) : timers_(timers) {}
 
   // --- requests
-  // False if the client uses a number twice.
-  bool begin(const RequestKey& key, Kind kind, const ObjectId& id, Time deadline, std::uint64_t errand = 0);
+  // Under a number that the client does not use already.
+  void begin(const RequestKey& key, Kind kind, const ObjectId& id, Time deadline, std::uint64_t errand = 0);
   // nullptr: it has been answered.
   const Pending* find(const RequestKey& key) const;
   void end(const RequestKey& key);

@@ -12,12 +12,21 @@ void Agent::Impl::on_client(ClientKey client, std::uint64_t request, client::Get
   if (find(m.id) == nullptr && too_many_objects(client, request, 1)) return;
   Record& r = record(m.id);
   Copy* copy = current_copy(r);
-  GetRequest get{{client, request}, m.wait_if_lost, m.follow, 0, Priority::kNormal};
+  GetRequest get{{client, request}, m.wait_if_lost, m.follow, 0, m.priority};
   if (copy != nullptr && copy->is_complete()) return send_view(get, *copy);
-  if (!begin_request(get.key, Clients::Kind::kGet, m.id, m.timeout_ns)) return;
+  begin_request(get.key, Clients::Kind::kGet, m.id, m.timeout_ns);
   if (copy != nullptr && get.follow && !(r.put && !r.put->claimed)) open_follow(get, *copy);
   r.gets.push_back(get);
   touched_.insert(m.id);
+}
+
+void Agent::Impl::on_client(ClientKey client, std::uint64_t request, client::Prioritize& m) {
+  bool under_way = false;
+  if (Record* r = find(m.id))
+    for (GetRequest& get : r->gets)
+      if (get.key.client == client) get.priority = m.priority, under_way = true;
+  touched_.insert(m.id);
+  reply(client, request, client::Prioritized{under_way});
 }
 
 void Agent::Impl::on_client(ClientKey client, std::uint64_t, client::Release& m) {
@@ -210,7 +219,7 @@ void Agent::Impl::on(NodeRef from, const WantFailed& m) {
 void Agent::Impl::on(NodeRef from, const Assign& m) {
   Record* r = find(m.id);
   if (r != nullptr && r->home != from) return;
-  const bool sane = m.slices >= 1 && m.slices <= limits_.max_slices && m.parents.size() == m.slices &&
+  const bool sane = m.version != 0 && m.slices >= 1 && m.slices <= limits_.max_slices && m.parents.size() == m.slices &&
                     m.meta.size() <= limits_.max_meta_bytes;
   if (!sane) return;
   const Copy* copy = r == nullptr ? nullptr : current_copy(*r);
@@ -275,7 +284,7 @@ void Agent::Impl::pull_as_assigned(Record& record, const Assign& m) {
 
 void Agent::Impl::on(NodeRef from, const InlineObject& m) {
   Record* r = find(m.id);
-  if (r != nullptr && r->home != from) return;
+  if (m.version == 0 || (r != nullptr && r->home != from)) return;
   Copy* copy = r == nullptr ? nullptr : current_copy(*r);
   // Bytes that are on their way by a pull are not worth replacing; a partial copy that lost its parent is, and one of which
   // only a part comes into being here.

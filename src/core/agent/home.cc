@@ -159,6 +159,7 @@ void Agent::Impl::flush(Directory::Output& out) {
 
 // Requests only: facts for somebody else's ids are simply not taken.
 bool Agent::Impl::is_home(NodeRef asker, const ObjectId& id) {
+  if (id.is_nil()) return false;
   if (home(id) == self()) return true;
   send(asker, NotHome{id});
   send(asker, Sync{true, membership_.all()});
@@ -166,7 +167,7 @@ bool Agent::Impl::is_home(NodeRef asker, const ObjectId& id) {
 }
 
 void Agent::Impl::on(NodeRef from, const PutRequest& m) {
-  if (!is_home(from, m.id) || m.meta.size() > limits_.max_meta_bytes) return;
+  if (!is_home(from, m.id) || m.version == 0 || m.meta.size() > limits_.max_meta_bytes) return;
   Directory::Output out;
   const bool accepted = directory_.on_put(now_, from, m, out);
   flush(out);
@@ -210,8 +211,8 @@ void Agent::Impl::on(NodeRef from, const Announce& m) {
   const auto foreign = std::ranges::find_if(m.facts, [&](const Fact& f) { return home(f.id) != self(); });
   if (foreign != m.facts.end()) send(from, NotHome{foreign->id});
   std::erase_if(mine.facts, [&](const Fact& f) {
-    return home(f.id) != self() || f.meta.size() > limits_.max_meta_bytes || f.slices == 0 ||
-           f.slices > limits_.max_slices;
+    return home(f.id) != self() || f.id.is_nil() || f.version == 0 || f.meta.size() > limits_.max_meta_bytes ||
+           f.slices == 0 || f.slices > limits_.max_slices || f.roots > f.slices;
   });
   std::erase_if(mine.tombstones, [&](const Tombstone& t) { return home(t.id) != self(); });
   for (const Fact& fact : mine.facts)

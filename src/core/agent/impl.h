@@ -51,6 +51,7 @@ class Agent::Impl final : private Directory::Host, private Slots::Host, private 
   std::vector<client::ObjectInfo> objects() const;
   std::vector<client::NodeInfo> nodes() const;
   std::vector<Directory::Summary> directory() const { return directory_.summary(); }
+  std::uint64_t repairs() const { return directory_.repairs(); }
   const ExtentAllocator& allocator() const { return table_.allocator(); }
   void check_invariants() const;
 
@@ -181,6 +182,7 @@ class Agent::Impl final : private Directory::Host, private Slots::Host, private 
 
   // --- gets.cc
   void on_client(ClientKey client, std::uint64_t request, client::Get& m);
+  void on_client(ClientKey client, std::uint64_t request, client::Prioritize& m);
   void on_client(ClientKey client, std::uint64_t request, client::Release& m);
   void ensure_fetch(Record& record);
   void set_want_request(Record& record, std::uint64_t request);
@@ -260,7 +262,7 @@ class Agent::Impl final : private Directory::Host, private Slots::Host, private 
   template <typename T> void on_client(ClientKey client, std::uint64_t request, T& unexpected);
   void reply(ClientKey client, std::uint64_t request, client::Reply message);
   void fail(ClientKey client, std::uint64_t request, Code code, std::string why);
-  bool begin_request(const RequestKey& key, Clients::Kind kind, const ObjectId& id, std::int64_t timeout_ns,
+  void begin_request(const RequestKey& key, Clients::Kind kind, const ObjectId& id, std::int64_t timeout_ns,
                      std::uint64_t errand = 0);
   bool too_many_objects(ClientKey client, std::uint64_t request, std::size_t more);
   void stop_request(const RequestKey& key, Code code);

@@ -98,18 +98,19 @@ void Agent::Impl::on(NodeRef from, const Pin& m) {
 }
 
 void Agent::Impl::on(NodeRef from, const Drop& m) {
-  if (m.reason == DropReason::kDeleted) {
-    tombstones_.add(m.id, m.version, now_ + limits_.tombstone_life, home(m.id).id);
-    send(from, Withdraw{m.id, m.version});
-  }
   Record* r = find(m.id);
+  const Copy* copy = r == nullptr ? nullptr : current_copy(*r);
+  bool same = copy != nullptr && (m.version == 0 || copy->version == m.version);
+  if (m.reason == DropReason::kDeleted) {
+    send(from, Withdraw{m.id, m.version});
+    if (copy != nullptr && !same && copy->is_complete()) return;  // another version was deleted
+    tombstones_.add(m.id, m.version, now_ + limits_.tombstone_life, home(m.id).id);
+  }
   if (r == nullptr) {
     if (m.reason == DropReason::kReset) send(from, Withdraw{m.id, m.version});
     return;
   }
   if (m.reason != DropReason::kDeleted && r->home != from) return;
-  Copy* copy = current_copy(*r);
-  bool same = copy != nullptr && (m.version == 0 || copy->version == m.version);
   const std::string who = "object " + m.id.to_string();
   if (m.reason == DropReason::kReset) {
     if (!same && r->fetch == Fetch::kAsking) return;  // the want that is under way tells the home as much

@@ -20,7 +20,7 @@ void Agent::Impl::on_client(ClientKey client, std::uint64_t request, client::Put
   if (find(id) == nullptr && too_many_objects(client, request, 1)) return;
   Copy* copy = add_put_copy(id, payload_bytes_, std::move(m.meta), Alignment::kCacheLine);
   if (copy == nullptr) return reply(client, request, client::UseCreate{});
-  if (!begin_request({client, request}, Clients::Kind::kPut, id, m.timeout_ns)) return table_.take_back(*copy);
+  begin_request({client, request}, Clients::Kind::kPut, id, m.timeout_ns);
   if (payload_bytes_ > 0) emit(effect::StorePayload{copy->extent});
   copy->written = payload_bytes_;
   Record& r = record(id);
@@ -40,9 +40,12 @@ void Agent::Impl::on_client(ClientKey client, std::uint64_t request, client::Cre
     return fail(client, request, code, "object " + id.to_string());
   if (find(id) == nullptr && too_many_objects(client, request, 1)) return;
   if (!table_.allocator().fits(m.size)) return fail(client, request, Code::kStoreFull, room_numbers(m.size));
-  if (!begin_request({client, request}, Clients::Kind::kCreate, id, m.timeout_ns)) return;
+  begin_request({client, request}, Clients::Kind::kCreate, id, m.timeout_ns);
   Room::Create create{client, request, id, std::move(m.meta)};
   if (room_.empty() && create_now(create, m.size)) return;
+  if (room_.size() >= limits_.max_waiting_for_room)
+    return fail(client, request, Code::kStoreFull,
+                std::to_string(room_.size()) + " others wait for room already; " + room_numbers(m.size));
   room_.wait(std::move(create), m.size);
 }
 
@@ -81,7 +84,7 @@ void Agent::Impl::on_client(ClientKey client, std::uint64_t request, client::Sea
   if (refused != Code::kOk) return fail(client, request, refused, "object " + copy->id.to_string());
   Record& r = records_.at(copy->id);
   CHECK(r.put && r.put->copy == m.copy, copy->id.to_string(), m.copy);
-  if (!begin_request({client, request}, Clients::Kind::kPut, copy->id, m.timeout_ns)) return give_up_put(r);
+  begin_request({client, request}, Clients::Kind::kPut, copy->id, m.timeout_ns);
   copy->written = copy->extent.size;
   if (copy->in_data_plane() == InDataPlane::kOpen) emit(effect::GrowCopy{copy->key, copy->written});
   r.put->sealing = true;

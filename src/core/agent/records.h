@@ -12,6 +12,7 @@
 #include "core/agent/clients.h"
 #include "core/agent/timers.h"
 #include "core/objects/object_table.h"
+#include "hoplite/priority.h"
 #include "protocol/bulk.h"
 
 namespace hoplite {

@@ -23,12 +23,9 @@ void Agent::Impl::fail(ClientKey client, std::uint64_t request, Code code, std::
   reply(client, request, client::Failed{code, std::move(why)});
 }
 
-// False (and answered) if the client uses a number twice.
-bool Agent::Impl::begin_request(const RequestKey& key, Clients::Kind kind, const ObjectId& id, std::int64_t timeout_ns,
+void Agent::Impl::begin_request(const RequestKey& key, Clients::Kind kind, const ObjectId& id, std::int64_t timeout_ns,
                                 std::uint64_t errand) {
-  if (clients_.begin(key, kind, id, deadline_of(timeout_ns), errand)) return true;
-  emit(effect::Reply{key.client, key.request, client::Failed{Code::kInvalidArgument, "that request number is in use"}});
-  return false;
+  clients_.begin(key, kind, id, deadline_of(timeout_ns), errand);
 }
 
 // True: the request has failed, because this node would have to remember more ids than it may.
@@ -117,7 +114,7 @@ void Agent::Impl::on_client(ClientKey client, std::uint64_t request, client::Wai
     return fail(client, request, Code::kInvalidArgument, "the nil id names no object");
   if (too_many_objects(client, request, m.ids.size())) return;
   const RequestKey key{client, request};
-  if (!begin_request(key, Clients::Kind::kWait, {}, m.timeout_ns)) return;
+  begin_request(key, Clients::Kind::kWait, {}, m.timeout_ns);
   WaitState& wait = waits_[key];
   const std::set<ObjectId> ids(m.ids.begin(), m.ids.end());
   wait.count = std::min<std::size_t>(m.count, ids.size());
@@ -204,7 +201,7 @@ void Agent::Impl::on_client(ClientKey client, std::uint64_t request, client::Rem
 void Agent::Impl::ask_home(const RequestKey& asked, const ObjectId& id, std::int64_t timeout_ns, Message message) {
   if (id.is_nil()) return fail(asked.client, asked.request, Code::kInvalidArgument, "the nil id names no object");
   const std::uint64_t key = next_request_++;
-  if (!begin_request(asked, Clients::Kind::kErrand, id, timeout_ns, key)) return;
+  begin_request(asked, Clients::Kind::kErrand, id, timeout_ns, key);
   errands_.add(key, asked, id, std::move(message));
   send_errand(key);
 }

@@ -46,6 +46,7 @@ class Room {
   // Whether one that asks now need not wait for others.
   bool is_free_for(std::uint64_t bytes) const { return queue_.empty() || bytes <= small_bytes_; }
   bool empty() const { return queue_.empty(); }
+  std::size_t size() const { return queue_.size(); }
 
   void wait(Owner owner, std::uint64_t bytes);
   void leave(const Owner& owner);

@@ -53,6 +53,8 @@ void Slots::on_order(NodeRef from, const SlotOrder& m) {
   }
   const auto refuse_it = [&](Code code, const std::string& why) { send_refusal(from, key, m.version, code, {}, why); };
   if (!is_sane(m)) return refuse_it(Code::kInvalidArgument, "the order makes no sense here; are the limits different?");
+  const Copy* made = m.role == SlotRole::kRoot ? host_.find_copy(m.target) : nullptr;
+  if (made != nullptr && made->is_complete()) return refuse_it(Code::kExists, "the target exists here");
   if (existing == slots_.end() && slots_.size() >= limits_.max_objects)
     return refuse_it(Code::kStoreFull, "it has too many places in reduces");
   Slot before;

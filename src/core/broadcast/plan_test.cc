@@ -114,5 +114,16 @@ TEST(BroadcastPlan, RemovingEveryReceiverLeavesTheRootIdle) {
   EXPECT_EQ(plan.children_of(node(1)), 0u);
 }
 
+TEST(BroadcastPlan, TwoThatAreEquallyFarAreNoParentsForEachOther) {
+  BroadcastPlan plan = plan_of(128 << 20);
+  plan.add_root(node(1));
+  plan.add_root(node(2));
+  const auto first = plan.choose(Time{1}, {node(3), 0, false, {}});
+  const auto second = plan.choose(Time{1}, {node(4), 0, false, {}});
+  ASSERT_TRUE(first && second);
+  ASSERT_NE(*first, *second);
+  EXPECT_EQ(plan.choose(Time{1}, {node(3), 1000, false, {node(1), node(2)}}), std::nullopt);
+}
+
 }  // namespace
 }  // namespace hoplite

@@ -302,6 +302,10 @@ bool Directory::on_put(Time now, NodeRef from, const PutRequest& request, Output
     if (has_source(entry)) reply(Code::kExists);
     return false;
   }
+  if (entry.version == request.version && entry.described && entry.size != request.size) {
+    reply(Code::kExists);  // not the same bytes, whatever it says
+    return false;
+  }
   if (entry.version != request.version || entry.lost) {
     forget_version(entry);
     entry.version = request.version;

@@ -120,6 +120,8 @@ class Directory {
   std::vector<Summary> summary() const;
   std::size_t size() const { return entries_.size(); }
   std::size_t parked() const { return parked_.size(); }
+  // How often a full announcement has told what a word of its own should have told before. Without faults: never.
+  std::uint64_t repairs() const { return repairs_; }
 
  private:
   struct Waiter {
@@ -148,6 +150,7 @@ class Directory {
   void replay_parked(Time now, Output& out);
   void after_settling(Time now, Output& out);
 
+  bool knows(NodeRef from, const Fact& fact) const;
   void take_fact(Time now, NodeRef from, const Fact& fact, Output& out);
   bool take_version(const ObjectId& id, Entry& entry, NodeRef from, const Fact& fact, Output& out);
   void withdraw_unconfirmed(Time now, NodeRef from, std::uint64_t open_requests, Output& out);
@@ -208,6 +211,7 @@ class Directory {
   };
   // Entries that a node held before the full announcement that it is in the middle of.
   std::map<NodeId, std::set<ObjectId>> unconfirmed_;
+  std::uint64_t repairs_ = 0;
   // The latest of each kind of request, for each asker and id.
   std::map<std::tuple<NodeId, ObjectId, std::size_t>, Parked> parked_;
 };

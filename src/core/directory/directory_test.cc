@@ -361,5 +361,55 @@ TEST_F(DirectoryTest, WhoAsksAfterItsPutHasGivenItUp) {
   EXPECT_EQ(sent_to<PutReply>(kB)->code, Code::kOk);
 }
 
+TEST_F(DirectoryTest, AWithdrawalOfAnOlderVersionSaysNothingOfThePresentOne) {
+  put(kA, 10);
+  out_ = {};
+  directory_.on_withdraw(now_, kA, {kId, 9}, out_);
+  want(kB);
+  ASSERT_TRUE(sent_to<Assign>(kB));
+  EXPECT_EQ(sent_to<Assign>(kB)->parents.front(), kA);
+}
+
+TEST_F(DirectoryTest, NothingThatWasParkedSurvivesAReset) {
+  want(kA, false, WantMode::kFetch, ObjectId::named("parked"));
+  ASSERT_EQ(directory_.parked(), 1u);
+  directory_.reset({kHome.id, 1});
+  EXPECT_EQ(directory_.parked(), 0u);
+}
+
+TEST_F(DirectoryTest, AVersionHasOneSize) {
+  put(kA, 10);
+  out_ = {};
+  directory_.on_put(now_, kB, {++request_, kId, 10, 17, "", true}, out_);
+  EXPECT_EQ(sent_to<PutReply>(kB)->code, Code::kExists);
+  Announce other;
+  other.facts.push_back({kId, 10, 17, "", CopyState::kComplete, true, false, 1, 0});
+  directory_.on_announce(now_, kB, other, out_);
+  live({kHome, kA, kB, kC});
+  want(kC);
+  ASSERT_TRUE(sent_to<Assign>(kC));
+  EXPECT_EQ(sent_to<Assign>(kC)->size, 1000u);
+  EXPECT_EQ(sent_to<Assign>(kC)->parents.front(), kA);
+}
+
+TEST_F(DirectoryTest, WhatOnlyAFullAnnouncementTellsIsCountedAsARepair) {
+  const auto announce_all = [&] {
+    Announce all;
+    all.full_begin = all.full_end = true;
+    all.open_requests = request_ + 1;
+    all.facts.push_back({kId, 10, 1000, "", CopyState::kComplete, true, true, 1, 0});
+    directory_.on_announce(now_, kA, all, out_);
+  };
+  announce_all();
+  EXPECT_EQ(directory_.repairs(), 1u) << "its put was never heard of";
+  announce_all();
+  EXPECT_EQ(directory_.repairs(), 1u);
+  Announce nothing;
+  nothing.full_begin = nothing.full_end = true;
+  nothing.open_requests = request_ + 1;
+  directory_.on_announce(now_, kA, nothing, out_);
+  EXPECT_EQ(directory_.repairs(), 2u) << "nor that it is gone";
+}
+
 }  // namespace
 }  // namespace hoplite

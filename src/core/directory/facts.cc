@@ -26,11 +26,21 @@ void Directory::on_announce(Time now, NodeRef from, const Announce& announce, Ou
   const auto unconfirmed = unconfirmed_.find(from.id);
   for (const Tombstone& stone : announce.tombstones) take_tombstone(now, stone, out);
   for (const Fact& fact : announce.facts) {
-    if (unconfirmed != unconfirmed_.end()) unconfirmed->second.erase(fact.id);
+    if (unconfirmed != unconfirmed_.end()) {
+      unconfirmed->second.erase(fact.id);
+      if (!knows(from, fact)) ++repairs_;
+    }
     take_fact(now, from, fact, out);
   }
   if (announce.full_end && unconfirmed != unconfirmed_.end())
     withdraw_unconfirmed(now, from, announce.open_requests, out);
+}
+
+// Whether the books say that `from` has a copy of this version.
+bool Directory::knows(NodeRef from, const Fact& fact) const {
+  const auto it = entries_.find(fact.id);
+  const Holder* holder = it == entries_.end() ? nullptr : it->second.holders.find(from.id);
+  return holder != nullptr && holder->ref == from && it->second.version == fact.version;
 }
 
 // What a node holds by our books and not by its own: our news of it were lost.
@@ -42,6 +52,7 @@ void Directory::withdraw_unconfirmed(Time now, NodeRef from, std::uint64_t open_
     if (it == entries_.end() || !it->second.holders.contains(from.id)) continue;
     if (it->second.holders.find(from.id)->request >= open_requests) continue;
     COVERAGE_MARK(phantom_holder_withdrawn);
+    ++repairs_;
     unhold(id, it->second, from.id);
     resolve(now, id, it->second, out);
     erase_if_empty(id);
@@ -99,6 +110,7 @@ bool Directory::take_version(const ObjectId& id, Entry& entry, NodeRef from, con
   const bool theirs_final = fact.committed || fact.state == CopyState::kComplete;
   const bool has_bytes = fact.state != CopyState::kKnows;
   if (entry.version == fact.version) {
+    if (has_bytes && entry.described && entry.size != fact.size) return false;  // not the same bytes, whatever it says
     if (has_bytes) describe(entry, fact.size, fact.meta);
     return true;
   }

@@ -136,7 +136,7 @@ void Membership::spread(const std::vector<MemberNews>& fresh, NodeId heard_from,
 
 // Takes one piece of news; true if it was new.
 bool Membership::merge(Time now, const MemberNews& news, Output& out) {
-  if (news.ref.id.is_nil()) return false;
+  if (news.ref.id.is_nil() || news.ref.incarnation > limits_.max_incarnation) return false;
   if (news.ref.id == self_.id) {
     if (news.life == Life::kDead && news.ref.incarnation >= self_.incarnation && !leaving_)
       refute(news.ref.incarnation, out);
@@ -155,6 +155,8 @@ bool Membership::merge(Time now, const MemberNews& news, Output& out) {
   if (rank(news) <= rank(known->latest)) return false;
   // A life we held for alive ends here, also when all we hear is that the next one has begun.
   const MemberNews before = std::exchange(known->latest, news);
+  // Where it is to be told of its own death: only its own word moves that.
+  if (news.life == Life::kDead) known->latest.address = before.address;
   if (before.life == Life::kAlive) out.changes.push_back({before.ref, before.address, Life::kDead});
   known->heard = now;
   probes_.erase(news.ref.id);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <set>
@@ -140,6 +141,44 @@ TEST(Membership, SomebodyElseAtTheAddressMeansDead) {
   Membership::Output out;
   cluster.at(1).on_peer_lost(cluster.now(), cluster.at(2).self(), Loss::kReplaced, out);
   EXPECT_FALSE(cluster.at(1).is_alive({NodeId{2}, 0}));
+}
+
+TEST(Membership, AHomeThatIsWaitedForIsWatchedBetweenTwoRefreshes) {
+  MembershipOptions options;
+  options.self = {NodeId{1}, 0};
+  options.address = Cluster::address(1);
+  options.limits.gossip_every = options.limits.sync_every = Duration::s(1000);  // nobody else looks
+  options.initial_members = {{{NodeId{2}, 0}, Cluster::address(2), Life::kAlive}};
+  Membership member(options, Time{});
+  member.touch(Time{}, NodeId{2});
+  Membership::Output out;
+  member.tick(Time{} + options.limits.want_refresh, out);
+  const bool pinged =
+      std::ranges::any_of(out.sends, [](const auto& send) { return std::holds_alternative<Ping>(send.message); });
+  EXPECT_TRUE(pinged);
+}
+
+TEST(Membership, ALifeWhoseEndCouldNotBeRefutedIsNotBelieved) {
+  MembershipOptions options;
+  options.self = {NodeId{1}, 0};
+  options.address = Cluster::address(1);
+  Membership member(options, Time{});
+  Membership::Output out;
+  member.on_news(Time{}, {NodeId{2}, 0}, {{{NodeId{1}, ~0U}, Cluster::address(1), Life::kDead}}, out);
+  EXPECT_FALSE(out.refuted);
+  EXPECT_EQ(member.self(), options.self);
+}
+
+TEST(Membership, AVerdictDoesNotMoveAnAddress) {
+  MembershipOptions options;
+  options.self = {NodeId{1}, 0};
+  options.address = Cluster::address(1);
+  options.initial_members = {{{NodeId{2}, 0}, Cluster::address(2), Life::kAlive}};
+  Membership member(options, Time{});
+  Membership::Output out;
+  member.on_news(Time{}, {NodeId{3}, 0}, {{{NodeId{2}, 0}, Cluster::address(9), Life::kDead}}, out);
+  EXPECT_FALSE(member.is_alive({NodeId{2}, 0}));
+  EXPECT_EQ(*member.address_of(NodeId{2}), Cluster::address(2)) << "where it is told of it";
 }
 
 }  // namespace

@@ -63,6 +63,17 @@ TEST_P(ControlConformanceTest, PayloadsOfEverySizeArriveWhole) {
   }
 }
 
+TEST_P(ControlConformanceTest, MoreThanASocketHoldsArrivesToo) {
+  const auto a = make_node(1);
+  const auto b = make_node(2);
+  const auto payload = pattern(3 * kMiB, 1);
+  constexpr std::uint64_t kCount = 12;
+  for (std::uint64_t i = 0; i < kCount; ++i) send(*a, *b, InlineObject{i, {1, 2}, 3, ""}, payload);
+  ASSERT_TRUE(runs_until([&] { return b->messages.size() == kCount || !a->lost.empty(); }));
+  EXPECT_THAT(a->lost, IsEmpty());
+  EXPECT_EQ(b->messages.size(), kCount);
+}
+
 TEST_P(ControlConformanceTest, AnAddressIsEnoughToSayHello) {
   const auto a = make_node(1);
   const auto b = make_node(2);
