@@ -74,7 +74,7 @@ void draw_rare_limits(RunPlan& plan, std::uint64_t seed) {
   // Small enough to matter in some runs.
   limits.settle_backoffs = one_of<std::uint32_t>(random, {1, 2, 4});
   limits.room_backoffs = one_of<std::uint32_t>(random, {1, 5, 10});
-  limits.forgive_backoffs = one_of<std::uint32_t>(random, {2, 10, 20});
+  limits.forgive_backoffs = one_of<std::uint32_t>(random, {2, 5, 10});
   limits.output_backoffs = one_of<std::uint32_t>(random, {2, 10, 20});
   limits.quick_retries = one_of<std::uint32_t>(random, {0, 1, 3});
   limits.slowest_retry = one_of<std::uint32_t>(random, {5, 10, 25});

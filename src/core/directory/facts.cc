@@ -28,7 +28,8 @@ void Directory::on_announce(Time now, NodeRef from, const Announce& announce, Ou
   for (const Fact& fact : announce.facts) {
     if (unconfirmed != unconfirmed_.end()) {
       unconfirmed->second.erase(fact.id);
-      if (!knows(from, fact)) ++repairs_;
+      // A partial copy is in the books only while it is attached, or about to be (on_want).
+      if (fact.state != CopyState::kGrowing && !knows(from, fact)) ++repairs_;
     }
     take_fact(now, from, fact, out);
   }

@@ -335,6 +335,7 @@ void Reduction::order(SlotNumber number, Output& out) {
   order.role = slot.role;
   order.op = spec_.op;
   order.type = spec_.type;
+  order.priority = spec_.priority;
   order.divide_by = spec_.op == ReduceOp::kMean && slot.role == SlotRole::kRoot ? spec_.count : 1;
   order.source_size = source_size_;
   order.slice = slices_ > 1 ? slot.slice : spec_.part;
