@@ -139,7 +139,7 @@ RequestNumber Clients::get(ClientKey client, ObjectId id, const GetSpec& spec) {
   const RequestNumber number = note(Ask::kGet, client, id, spec.timeout_ns);
   ledger_.requests[number].wait_if_lost = spec.wait_if_lost;
   ledger_.requests[number].follow = spec.follow;
-  world_.ask(client, number, client::Get{id, spec.timeout_ns, spec.wait_if_lost, spec.follow});
+  world_.ask(client, number, client::Get{id, spec.timeout_ns, spec.wait_if_lost, spec.follow, spec.priority});
   return number;
 }
 

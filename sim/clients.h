@@ -13,6 +13,7 @@ struct GetSpec {
   std::int64_t timeout_ns = kNoTimeout;
   bool wait_if_lost = false;
   bool follow = false;
+  Priority priority = Priority::kNormal;
 };
 
 class Clients final : public WorldObserver {

@@ -65,9 +65,50 @@ void draw_bounds(RunPlan& plan, Random& random) {
   limits.gossip_fanout = one_of<std::uint32_t>(random, {1, 2, 3});
   limits.gossip_repeats = one_of<std::uint32_t>(random, {1, 2, 4});
   limits.max_gossip_updates = one_of<std::uint32_t>(random, {2, 8, 64});
-  limits.max_tombstones = 10'000;
   limits.least_share = one_of<std::uint32_t>(random, {2, 5, 20});
   limits.max_asked_pulls = one_of<std::uint32_t>(random, {1, 4, 4096});
+}
+
+// Everything else. From a stream of its own: what is added here changes no other choice.
+void draw_rare_limits(RunPlan& plan, std::uint64_t seed) {
+  Random random(mix64(seed) ^ 0x6c696d697473ULL);
+  Limits& limits = plan.limits;
+  // Small enough to matter in some runs.
+  limits.settle_backoffs = one_of<std::uint32_t>(random, {1, 2, 4});
+  limits.room_backoffs = one_of<std::uint32_t>(random, {1, 5, 10});
+  limits.forgive_backoffs = one_of<std::uint32_t>(random, {2, 5, 10});
+  limits.output_backoffs = one_of<std::uint32_t>(random, {2, 10, 20});
+  limits.quick_retries = one_of<std::uint32_t>(random, {0, 1, 3});
+  limits.slowest_retry = one_of<std::uint32_t>(random, {5, 10, 25});
+  limits.stall_doublings = one_of<std::uint32_t>(random, {0, 2, 6});
+  limits.input_stalls = one_of<std::uint32_t>(random, {2, 8});
+  limits.parked_stalls = one_of<std::uint32_t>(random, {2, 8});
+  limits.input_refusals = one_of<std::uint32_t>(random, {6, 8, 16});
+  limits.max_parked_pulls = one_of<std::uint32_t>(random, {1, 2, 64});
+  limits.join_grace = scaled(plan.beat, random, 6, 30);
+  limits.watch_for = limits.want_refresh * random.between(2, 4);
+  limits.relay_for = scaled(plan.beat, random, 2, 20);
+  limits.max_probes_for_others = one_of<std::uint32_t>(random, {1, 4, 1'024});
+  limits.max_deaths = one_of<std::uint32_t>(random, {1, 3, 64});
+  limits.worth_measuring_bytes = one_of<std::uint64_t>(random, {100, 4'000, kMiB});
+  limits.small_share = one_of<std::uint32_t>(random, {4, 16, 64});
+  limits.reports_per_refresh = one_of<std::uint32_t>(random, {1, 10});
+  // Reached in no run: what lies beyond them is an error that a client is told, or memory of what must not be forgotten.
+  limits.max_meta_bytes = one_of<std::uint64_t>(random, {4 * kKiB, 5 * kKiB});
+  limits.max_objects = one_of<std::uint32_t>(random, {10'000, 4'000'000});
+  limits.max_tombstones = one_of<std::uint32_t>(random, {10'000, 100'000});
+  limits.max_lost = one_of<std::uint32_t>(random, {10'000, 100'000});
+  limits.tombstone_life = Duration::s(static_cast<std::int64_t>(random.between(600, 1'200)));
+  limits.max_waiting_for_room = one_of<std::uint32_t>(random, {200, 4'096});
+  limits.max_incarnation = one_of<std::uint32_t>(random, {1'000'000, 1U << 31});
+  limits.max_members = one_of<std::uint32_t>(random, {200, 20'000});
+  limits.max_parked_requests = one_of<std::uint32_t>(random, {10'000, 100'000});
+  limits.max_sources = one_of<std::uint32_t>(random, {200, 10'000});
+  limits.max_reduces = one_of<std::uint32_t>(random, {200, 10'000});
+  limits.max_reports = one_of<std::uint32_t>(random, {200, 1'000});
+  limits.max_message_bytes = one_of<std::uint32_t>(random, {1 * kMiB, 4 * kMiB});
+  limits.max_frame_bytes = one_of<std::uint32_t>(random, {256 * kKiB, 1 * kMiB});
+  limits.max_queued_frames_bytes = one_of<std::uint32_t>(random, {256 * kKiB, 1 * kMiB});
 }
 
 void draw_sizes(RunPlan& plan, Random& random) {
@@ -118,6 +159,7 @@ RunPlan draw_plan(std::uint64_t seed, std::optional<std::uint32_t> nodes) {
   draw_sizes(plan, random);
   draw_paces(plan, random);
   draw_bounds(plan, random);
+  draw_rare_limits(plan, seed);
   draw_network(plan, random);
   plan.names = static_cast<std::uint32_t>(random.between(1, 6));
   plan.operations = static_cast<std::uint32_t>(log_uniform(random, plan.tight ? 30 : 5, 120));

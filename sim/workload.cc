@@ -119,8 +119,12 @@ void Workload::finish_writing() {
   }
 }
 
+Priority Workload::some_priority() {
+  return static_cast<Priority>(random_.below(static_cast<std::uint64_t>(last_enumerator(Priority{})) + 1));
+}
+
 void Workload::get(ClientKey client) {
-  clients_.get(client, some_id(client), {some_timeout(), random_.chance(0.3), random_.chance(0.3)});
+  clients_.get(client, some_id(client), {some_timeout(), random_.chance(0.3), random_.chance(0.3), some_priority()});
 }
 
 void Workload::broadcast(ClientKey client) {
@@ -132,7 +136,7 @@ void Workload::broadcast(ClientKey client) {
     if (!world_.running(node) || random_.chance(0.15)) continue;
     const std::vector<ClientKey> there = clients_.attached_to(node);
     const ClientKey reader = there.empty() ? clients_.attach(node) : there.front();
-    clients_.get(reader, id, {some_timeout(), random_.chance(0.3), random_.chance(0.3)});
+    clients_.get(reader, id, {some_timeout(), random_.chance(0.3), random_.chance(0.3), some_priority()});
   }
 }
 
@@ -184,7 +188,8 @@ void Workload::reduce(ClientKey client) {
   const RequestNumber asked = clients_.reduce(client, target, size, spec,
                                               random_.chance(0.8) ? kNoTimeout : some_timeout(), random_.chance(0.5));
   reduces_.push_back(ledger_.requests[asked].put);
-  if (random_.chance(0.7)) clients_.get(client, target, {some_timeout(), random_.chance(0.3), random_.chance(0.4)});
+  if (random_.chance(0.7))
+    clients_.get(client, target, {some_timeout(), random_.chance(0.3), random_.chance(0.4), some_priority()});
 }
 
 void Workload::put_source(ClientKey client) {

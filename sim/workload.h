@@ -20,6 +20,7 @@ class Workload {
   ObjectId some_id(ClientKey client);  // named, minted before, or known from a put
   std::uint64_t some_size();
   std::int64_t some_timeout();
+  Priority some_priority();
 
   void put(ClientKey client);
   void create(ClientKey client);

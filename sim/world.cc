@@ -16,6 +16,9 @@ double thread_seconds() {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
+// Checking everything that an agent believes costs more than its step: one step in so many.
+constexpr std::uint64_t kCheckEvery = 4;
+
 }  // namespace
 
 class World::PlaneProgress final : public Progress {
@@ -230,6 +233,7 @@ void World::step(NodeIndex node, Event event, ByteView payload) {
     spare_effects_.pop_back();
   }
   nodes_[node].agent->step(now(), std::move(event), effects);
+  if (steps_ % kCheckEvery == 0) nodes_[node].agent->check_invariants();
   note_renaming(node);
   note_goodbye(node);
   for (Effect& effect : effects) {

@@ -16,6 +16,7 @@ struct Limits {
   std::uint32_t max_objects = 4'000'000;          // local records of one node, with and without a copy
   std::uint32_t max_waiting_for_room = 4096;      // creates beyond fail at once: each step looks at all that wait
   std::uint32_t max_tombstones = 100'000;         // oldest go first; 64 B each
+  std::uint32_t max_lost = 100'000;               // remembered by a home, to answer "lost" at once; oldest go first
   Duration tombstone_life = Duration::s(600);     // longer than any partition we promise deletes across
 
   // --- waiting
@@ -24,11 +25,28 @@ struct Limits {
   Duration request_retry = Duration::s(1);    // unanswered put, delete, evict requests are sent again
   Duration stall_after = Duration::ms(500);   // a parent silent this long is asked around: 10 missed signs of life
   Duration starved_every = Duration::ms(50);  // a live parent with nothing to send says so this often
-  Duration retry_backoff = Duration::ms(20);  // before asking a home again that refused or disagreed
+  Duration drain = Duration::s(5);            // who is told to stop finishes transfers that run, for this long at most
 
-  Duration drain = Duration::s(5);  // who is told to stop finishes transfers that run, for this long at most
+  // --- trying again, in multiples of one pace
+  Duration retry_backoff = Duration::ms(20);  // before asking a home again that refused or disagreed
+  std::uint32_t settle_backoffs = 2;  // two nodes that disagree about a home or an address give the news time to arrive
+  std::uint32_t room_backoffs = 5;    // room was granted, and yet the object did not fit: not again at once
+  std::uint32_t forgive_backoffs = 10;  // parents that refused or fell silent are asked again, if there is nobody else
+  std::uint32_t output_backoffs = 10;   // a slot's output that finds no room for so long is made by another node
+  std::uint32_t quick_retries = 3;      // of a pull come at once: its parent died, and every millisecond counts
+  std::uint32_t slowest_retry = 25;     // pauses between further pulls grow up to this many backoffs: half a second
+  std::uint32_t stall_doublings =
+      6;                            // patience with silent parents is doubled so often: 32 s, when our own link is full
+  std::uint32_t input_stalls = 8;   // an input of a reduce has no other parent: it bears so many stalls of silence
+  std::uint32_t parked_stalls = 8;  // a pull waits here for so many stalls: longer than a child that can ask others
+
+  std::uint32_t input_refusals = 8;  // pulls of an input that end early before the coordinator is told: half a second
 
   // --- membership
+  Duration join_grace = Duration::s(3);  // with seeds given, a node does not believe that it is alone for this long
+  Duration watch_for = Duration::s(5);   // after its last use a peer is pinged: longer than want_refresh
+  Duration relay_for = Duration::s(2);   // a live peer that could not be dialled is reached through others
+  std::uint32_t max_probes_for_others = 1'024;    // older ones are forgotten, and the asker falls back on the rest
   Duration ping_every = Duration::ms(250);        // to peers that we depend on
   Duration gossip_every = Duration::ms(1000);     // to one random member
   Duration ping_timeout = Duration::ms(400);      // then others are asked to try
@@ -44,8 +62,10 @@ struct Limits {
   std::uint32_t max_incarnation = 1U << 31;
 
   // --- directory
-  Duration announce_every = Duration::s(60);  // each home is told everything again this often: repairs what was lost
-  std::uint32_t facts_per_message = 512;      // announcements are sent in batches of this size (about 50 KiB)
+  Duration announce_every = Duration::s(60);    // each home is told everything again this often: repairs what was lost
+  std::uint32_t max_parked_requests = 100'000;  // until a new home knows what it should; others are sent again
+  std::uint32_t max_deaths = 64;  // since a home was asked; beyond, searching the list is not worth it: all is unknown
+  std::uint32_t facts_per_message = 512;  // announcements are sent in batches of this size (about 50 KiB)
 
   // --- broadcast
   std::uint64_t slice_bytes = 0;             // cut objects larger than this into slices; 0 = as the cost model says
@@ -54,17 +74,24 @@ struct Limits {
   std::uint32_t max_children = 16;           // receivers served by one copy at a time
   std::uint32_t max_relays = 64;             // of one small object, at a time: so many links are as good as more
   std::uint32_t max_passes = 64;             // a relay remembers for an object that is still on its way to it
+  std::uint32_t max_parked_pulls = 64;       // of one object, until it is attached; more are refused and ask again
   std::uint64_t default_rate = 125'000'000;  // bytes/s assumed of a link until measured: 1 Gbit/s
   Duration hop_latency = Duration::us(100);  // assumed of a message one way, until pings have measured it
 
+  std::uint64_t worth_measuring_bytes = kMiB;  // smaller fetches say little about links
+  std::uint32_t small_share = 64;  // of the store: what takes less than one part in so many need not queue for room
+
   // --- reduce
-  std::uint32_t max_sources = 10'000;     // of one reduce: 160 KiB of ids
-  std::uint32_t max_reduces = 10'000;     // coordinated by one node at a time
+  std::uint32_t reports_per_refresh =
+      10;                              // progress of a target, for those who ask; slots say that they live less often
+  std::uint32_t max_sources = 10'000;  // of one reduce: 160 KiB of ids
+  std::uint32_t max_reduces = 10'000;  // coordinated by one node at a time
   Duration gather_for = Duration::ms(2);  // sources that arrive within this are planned together
   std::uint32_t max_reports = 1'000;      // of reduces that have ended, kept for those who ask
   bool always_whole = false;              // for tests: treat every operator as one that needs whole contributions
   std::uint32_t reduce_width = 0;         // of reduce trees; 0 = as the cost model says
-  Duration tree_work = Duration::ms(1);   // a tree costs before bytes flow: orders, streams, threads to wake; 8 hosts, 2 cores
+  Duration tree_work =
+      Duration::ms(1);  // a tree costs before bytes flow: orders, streams, threads to wake; 8 hosts, 2 cores
 
   // --- the wire
   std::uint32_t max_message_bytes = 4 * kMiB;        // one control message with its payload
@@ -75,6 +102,9 @@ struct Limits {
   std::uint32_t least_share = 20;                    // a lower priority that waits gets one byte of so many
   Duration urgent_idle_after = Duration::ms(50);     // an urgent pull without a byte for so long holds no others
   Duration idle_link_life = Duration::s(60);         // a link that is used now and then need not be dialled again
+
+  Duration settle_after() const { return retry_backoff * settle_backoffs; }
+  Duration forgive_after() const { return retry_backoff * forgive_backoffs; }
 };
 
 }  // namespace hoplite

@@ -14,6 +14,7 @@
 #include "base/node_id.h"
 #include "hoplite/error.h"
 #include "hoplite/object_id.h"
+#include "hoplite/priority.h"
 #include "hoplite/status.h"
 #include "protocol/codec.h"
 #include "protocol/reduce.h"
@@ -353,9 +354,10 @@ struct SlotOrder {
   std::uint32_t target_slices = 1;
   std::vector<SlotSource> own;
   std::vector<SlotInput> inputs;
+  Priority priority = Priority::kNormal;  // of what is pulled for it, at least. The same order may come with another one.
   template <typename A> void fields(A& a) {
     a(target, slot, version, role, op, type, divide_by, source_size, slice, slices, target_size, meta, target_slice,
-      target_slices, own, inputs);
+      target_slices, own, inputs, priority);
   }
 };
 enum class SlotState : std::uint8_t {

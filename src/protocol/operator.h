@@ -6,23 +6,7 @@
 
 namespace hoplite {
 
-struct OperatorTraits {
-  bool linear = false;               // scaling or splitting the contributions scales or splits the result
-  bool associative = true;           // partial results can be combined, in any grouping
-  bool whole_contributions = false;  // needs all of them side by side: nothing may be combined on the way
-  bool tolerates_missing = false;    // a result over fewer contributions still means something
-};
-
-constexpr OperatorTraits traits_of(ReduceOp op) {
-  switch (op) {
-    case ReduceOp::kSum: return {.linear = true};
-    case ReduceOp::kProduct: return {};
-    case ReduceOp::kMin:
-    case ReduceOp::kMax: return {.tolerates_missing = true};
-    case ReduceOp::kMean: return {.linear = true, .tolerates_missing = true};  // as a sum that the root divides
-    case ReduceOp::kMedian: return {.associative = false, .whole_contributions = true, .tolerates_missing = true};
-  }
-  return {};
-}
+// All contributions have to meet side by side: nothing may be combined on the way.
+constexpr bool needs_whole_contributions(ReduceOp op) { return op == ReduceOp::kMedian; }
 
 }  // namespace hoplite

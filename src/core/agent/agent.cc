@@ -10,9 +10,6 @@
 namespace hoplite {
 namespace {
 
-// With seeds given, a node does not believe that it is alone for this long.
-constexpr Duration kJoinGrace = Duration::s(3);
-
 MembershipOptions membership_options(AgentOptions& options) {
   return {{options.self, 0}, options.address,    options.seeds, std::exchange(options.initial_members, {}),
           options.limits,    mix64(options.seed)};
@@ -34,6 +31,7 @@ std::vector<DirectorySummary> Agent::directory() const { return impl_->directory
 std::uint64_t Agent::repairs() const { return impl_->repairs(); }
 std::uint64_t Agent::high_water() const { return impl_->allocator().high_water(); }
 std::uint64_t Agent::low_water() const { return impl_->allocator().low_water(); }
+void Agent::check_invariants() const { impl_->check_invariants(); }
 
 Agent::Impl::Impl(AgentOptions options, const Progress& progress, Time now)
     : options_(std::move(options)),
@@ -45,16 +43,22 @@ Agent::Impl::Impl(AgentOptions options, const Progress& progress, Time now)
       known_(limits_.max_tombstones),
       directory_(membership_.self(), limits_, *this, tombstones_, known_),
       table_(options_.capacity),
+      clients_(timers_),
+      errands_(limits_, timers_),
+      room_(options_.capacity / limits_.small_share),
+      pulls_(limits_),
+      serves_(limits_, timers_),
+      slots_({limits_, progress_, timers_, table_, room_, pulls_}, *this),
+      coordinator_(limits_, timers_, directory_, *this),
       now_(now),
       alive_(membership_.alive()),
       rate_estimate_(limits_.default_rate),
-      ended_(limits_.max_reports),
       started_(limits_.max_reports) {
   const bool joining = std::ranges::any_of(options_.seeds, [&](const Address& a) { return a != options_.address; });
-  if (joining) directory_.hold_until(now + kJoinGrace);
+  if (joining) directory_.hold_until(now + limits_.join_grace);
   Directory::Output out;
   directory_.set_view(now, alive_, out);
-  timers_.set(refresh_timer_, now + limits_.announce_every, {Timer::Kind::kRefresh, {}, 0, 0});
+  timers_.set(refresh_timer_, now + limits_.announce_every, timer::Refresh{});
 }
 
 void Agent::Impl::step(Time now, Event& event, Effects& effects) {
@@ -62,9 +66,31 @@ void Agent::Impl::step(Time now, Event& event, Effects& effects) {
   effects_ = &effects;
   payload_bytes_ = 0;
   std::visit([&](auto& e) { on(e); }, event);
-  drain_local();
-  if (leaving_ == Leaving::kDraining && !is_moving_bytes()) say_goodbye();
+  settle();
+  if (leaving_ == Leaving::kDraining && !is_moving_bytes()) {
+    say_goodbye();
+    settle();
+  }
   effects_ = nullptr;
+}
+
+// Handlers say what has changed; what follows from it is seen to here, once, when they are done.
+void Agent::Impl::settle() {
+  do {
+    drain_local();
+    if (table_.collect([&](CopyKey copy) { emit(effect::CloseCopy{copy}); })) room_.reconsider();
+    if (room_.take_changed()) hand_out_room();
+    for (const ObjectId& id : std::exchange(servable_, {})) {
+      for (const PassOn& asked : take_parked_passes(id)) pass_on(asked);
+      for (const Serves::Asked& asked : serves_.take_parked(id)) consider_pull(asked);
+      touched_.insert(id);
+    }
+    for (const ObjectId& id : std::exchange(touched_, {})) tidy(id);
+  } while (!is_settled());
+}
+
+bool Agent::Impl::is_settled() const {
+  return local_.empty() && !table_.has_noted() && !room_.has_changed() && servable_.empty() && touched_.empty();
 }
 
 Time Agent::Impl::next_wakeup() const {
@@ -80,7 +106,7 @@ void Agent::Impl::on(const event::Tick&) {
   Directory::Output homes;
   directory_.tick(now_, homes);
   flush(homes);
-  while (const auto timer = timers_.pop_due(now_)) on_timer(*timer);
+  while (const auto timer = timers_.pop_due(now_)) std::visit([&](const auto& t) { on(t); }, *timer);
 }
 
 void Agent::Impl::on(const event::Received& e) {
@@ -100,10 +126,9 @@ void Agent::Impl::on(event::ClientAsked& e) {
       std::holds_alternative<client::Cancel>(e.message) || std::holds_alternative<client::Release>(e.message);
   if (leaving_ != Leaving::kNo && !one_way)
     return fail(e.client, e.request, Code::kUnavailable, "the daemon is stopping");
-  const auto client = clients_.find(e.client);
-  if (!one_way && client != clients_.end() && client->second.requests.contains(e.request))
-    return emit(effect::Reply{e.client, e.request,
-                              client::Failed{Code::kInvalidArgument, "that request number is in use"}});
+  if (!one_way && clients_.find({e.client, e.request}) != nullptr)
+    return emit(
+        effect::Reply{e.client, e.request, client::Failed{Code::kInvalidArgument, "that request number is in use"}});
   std::visit([&](auto& m) { on_client(e.client, e.request, m); }, e.message);
 }
 
@@ -111,24 +136,17 @@ void Agent::Impl::on(event::ClientAsked& e) {
 void Agent::Impl::on(const event::Leave&) {
   if (leaving_ != Leaving::kNo) return;
   leaving_ = Leaving::kDraining;
-  timers_.set(leave_timer_, now_ + limits_.drain, {Timer::Kind::kLeave, {}, 0, 0});
+  timers_.set(leave_timer_, now_ + limits_.drain, timer::Leave{});
   if (is_moving_bytes())
     emit(effect::Log{"finishes transfers that are under way, for " + format_duration(limits_.drain) + " at most"});
 }
 
-bool Agent::Impl::is_moving_bytes() const {
-  return !serves_.empty() || !pulls_.empty() || std::ranges::any_of(reductions_, [](const auto& item) {
-    return item.second.reduction.phase() == ReducePhase::kRunning;
-  });
-}
+bool Agent::Impl::is_moving_bytes() const { return !serves_.empty() || !pulls_.empty() || coordinator_.is_running(); }
 
 void Agent::Impl::say_goodbye() {
   leaving_ = Leaving::kGone;
   timers_.cancel(leave_timer_);
-  std::set<RequestKey> pending;
-  for (const auto& [client, state] : clients_)
-    for (const auto& [request, what] : state.requests) pending.insert({client, request});
-  for (const auto& [client, request] : pending) stop_request(client, request, Code::kUnavailable);
+  for (const RequestKey& key : clients_.pending()) stop_request(key, Code::kUnavailable);
   Membership::Output out;
   membership_.leave(out);
   apply(out);
@@ -154,71 +172,38 @@ void Agent::Impl::drain_local() {
   }
 }
 
-void Agent::Impl::on_timer(const Timer& timer) {
-  using Kind = Timer::Kind;
-  switch (timer.kind) {
-    case Kind::kRequestDeadline: stop_request(timer.client, timer.request, Code::kTimedOut); break;
-    case Kind::kWant:
-      if (Record* r = find(timer.id)) {
-        r->want_timer.reset();
-        if (r->fetch == Fetch::kAsking) send_want(*r);
-      }
-      break;
-    case Kind::kNotify:
-      if (Record* r = find(timer.id)) {
-        r->notify_timer.reset();
-        if (r->wants_notice()) send_notify(*r);
-      }
-      break;
-    case Kind::kClaim:
-      if (Record* r = find(timer.id); r != nullptr && r->put) {
-        r->put->retry.reset();
-        send_claim(*r);
-      }
-      break;
-    case Kind::kDelete:
-      if (deletes_.contains(timer.request)) {
-        deletes_[timer.request].retry.reset();
-        send_delete(timer.request);
-      }
-      break;
-    case Kind::kRoom:
-      room_timer_.reset();
-      try_room();
-      break;
-    case Kind::kSlot:
-    case Kind::kSlotFeed:
-    case Kind::kSlotRoom:
-    case Kind::kReduction:
-    case Kind::kReduceDeadline:
-    case Kind::kReduceAsk: on_reduce_timer(timer); break;
-    case Kind::kParked: refuse_stale_pulls(); break;
-    case Kind::kRefresh: refresh_next_home(); break;
-    case Kind::kLeave: say_goodbye(); break;
-    case Kind::kResync: on_resync_timer(NodeId{timer.request}); break;
-  }
+// --- timers --------------------------------------------------------------------------------------------------------------
+
+void Agent::Impl::on(const timer::RequestDeadline& t) { stop_request({t.client, t.request}, Code::kTimedOut); }
+
+void Agent::Impl::on(const timer::Want& t) {
+  Record& r = records_.at(t.id);
+  r.want_timer.reset();
+  if (r.fetch == Fetch::kAsking) send_want(r);
 }
 
-void Agent::Impl::on_reduce_timer(const Timer& timer) {
-  using Kind = Timer::Kind;
-  const SlotKey key{timer.id, timer.request};
-  const auto slot = slots_.find(key);
-  const auto reduction = reductions_.find(timer.id);
-  if (timer.kind == Kind::kReduceAsk && asks_.contains(timer.request)) return send_ask(timer.request);
-  if (timer.kind == Kind::kReduceDeadline && reduction != reductions_.end())
-    return cancel_reduction(timer.id, Code::kTimedOut, reduction->second.reduction.awaited());
-  if (timer.kind == Kind::kReduction && reduction != reductions_.end()) {
-    Reduction::Output out;
-    return carry_on(timer.id, out);  // it ticks
-  }
-  if (slot == slots_.end()) return;
-  if (timer.kind == Kind::kSlot) return tell_coordinator(key);
-  if (timer.kind == Kind::kSlotFeed) return pull_feed(key, timer.client);
-  if (timer.kind != Kind::kSlotRoom) return;
-  slot->second.room_deadline.reset();
-  if (slot->second.out != 0) return continue_slot(key);
-  refuse_slot(key, Code::kStoreFull, {}, room_numbers(slot_bytes(slot->second.order)));
+void Agent::Impl::on(const timer::Notify& t) {
+  Record& r = records_.at(t.id);
+  r.notify_timer.reset();
+  if (r.wants_notice()) send_notify(r);
 }
+
+void Agent::Impl::on(const timer::Claim& t) { send_claim(records_.at(t.id)); }
+
+void Agent::Impl::on(const timer::Errand& t) { send_errand(t.key); }
+
+void Agent::Impl::on(const timer::Room&) {
+  room_timer_.reset();
+  room_.reconsider();
+}
+
+void Agent::Impl::on(const timer::Parked&) {
+  for (const ObjectId& id : serves_.refuse_stale(now_, *effects_)) touched_.insert(id);
+}
+
+void Agent::Impl::on(const timer::Refresh&) { refresh_next_home(); }
+
+void Agent::Impl::on(const timer::Leave&) { say_goodbye(); }
 
 // --- records -------------------------------------------------------------------------------------------------------------
 
@@ -228,6 +213,7 @@ Record& Agent::Impl::record(const ObjectId& id) {
     it->second.id = id;
     it->second.home = home(id);
     by_home_[it->second.home.id].insert(id);
+    touched_.insert(id);
   }
   return it->second;
 }
@@ -242,15 +228,24 @@ const Record* Agent::Impl::find(const ObjectId& id) const {
   return it == records_.end() ? nullptr : &it->second;
 }
 
-Copy* Agent::Impl::current_copy(const Record& record) { return record.copy == 0 ? nullptr : table_.find(record.copy); }
+Copy* Agent::Impl::current_copy(const Record& record) { return record.copy == 0 ? nullptr : &table_.at(record.copy); }
+const Copy* Agent::Impl::current_copy(const Record& record) const {
+  return record.copy == 0 ? nullptr : &table_.at(record.copy);
+}
 
-void Agent::Impl::forget_if_unused(const ObjectId& id) {
+// What nobody wants is not fetched, what somebody wants is, and what is neither here nor wanted is forgotten.
+void Agent::Impl::tidy(const ObjectId& id) {
   const auto it = records_.find(id);
-  if (it == records_.end() || !it->second.unused()) return;
-  timers_.cancel(it->second.want_timer);
-  timers_.cancel(it->second.notify_timer);
-  set_want_request(it->second, 0);
-  const auto ids = by_home_.find(it->second.home.id);
+  if (it == records_.end()) return;
+  Record& r = it->second;
+  if (is_unwanted(r)) abandon(r);
+  ensure_fetch(r);
+  reprioritize(r);
+  if (!r.unused()) return;
+  timers_.cancel(r.want_timer);
+  timers_.cancel(r.notify_timer);
+  set_want_request(r, 0);
+  const auto ids = by_home_.find(r.home.id);
   ids->second.erase(id);
   if (ids->second.empty()) by_home_.erase(ids);
   records_.erase(it);
@@ -266,28 +261,28 @@ client::Status Agent::Impl::status() const {
   s.used = table_.allocator().used();
   s.pinned = table_.pinned_bytes();
   for (const Copy* copy : table_.all()) {
-    if (!copy->current) continue;
-    ++(copy->state == CopyState::kComplete ? s.objects : s.growing);
+    if (!copy->is_current()) continue;
+    ++(copy->is_complete() ? s.objects : s.growing);
   }
   s.members = membership_.alive_count();
   s.directory = directory_.size();
-  for (const auto& [key, client] : clients_) s.waiting += client.requests.size();
+  s.waiting = clients_.pending_count();
   return s;
 }
 
 std::vector<client::ObjectInfo> Agent::Impl::objects() const {
   std::vector<client::ObjectInfo> all;
   for (const Copy* copy : table_.all()) {
-    if (!copy->current) continue;
+    if (!copy->is_current()) continue;
     client::ObjectInfo& info = all.emplace_back();
     info.id = copy->id;
     info.size = copy->extent.size;
     info.bytes = front_bytes(*copy);
-    info.state = copy->state;
+    info.state = copy->state();
     info.primary = copy->primary;
-    info.views = copy->views;
-    info.children = copy->serves;
-    if (!copy->slices.empty() && copy->slices.front().transfer != 0) info.parent = copy->slices.front().parent.id;
+    info.views = copy->users(CopyUser::kView);
+    info.children = copy->users(CopyUser::kServe);
+    if (pulls_.is_running(copy->key, 0)) info.parent = pulls_.last_parent(copy->key, 0).id;
     info.home = home(copy->id).id;
     info.meta = copy->meta;
   }

@@ -49,6 +49,8 @@ class Agent {
   // All memory ever handed out lies below high_water or above low_water.
   std::uint64_t high_water() const;
   std::uint64_t low_water() const;
+  // Between steps: what the parts believe of themselves and of each other. Looks at everything there is.
+  void check_invariants() const;
 
  private:
   class Impl;

@@ -11,15 +11,14 @@ namespace hoplite {
 
 // What this node can tell a home about an object. False: nothing.
 bool Agent::Impl::fact_of(const Record& record, Fact& fact) const {
-  const Copy* copy = record.copy == 0 ? nullptr : table_.find(record.copy);
+  const Copy* copy = current_copy(record);
   if (copy == nullptr) return false;
   // A put that no home has accepted is not a fact yet: the claim itself is repeated.
   if (record.put && !record.put->claimed) return false;
-  fact = {record.id,     copy->version,       copy->extent.size,
-          copy->meta,    copy->state,         copy->committed || copy->state == CopyState::kComplete,
-          copy->primary, copy->slice_count(), 0};
-  if (copy->state == CopyState::kWriting && copy->slices.size() > 1)
-    fact.roots = static_cast<std::uint32_t>(std::ranges::count(copy->slices, true, &SliceFetch::combined));
+  fact = {record.id,       copy->version, copy->extent.size,   copy->meta, copy->state(),
+          copy->committed, copy->primary, copy->slice_count(), 0};
+  if (copy->life() == CopyLife::kCombining && copy->slices.size() > 1)
+    fact.roots = static_cast<std::uint32_t>(std::ranges::count(copy->slices, true, &CopySlice::combined));
   return true;
 }
 
@@ -52,7 +51,7 @@ class Agent::Impl::Announcing {
   void tell_known() {
     for (const ObjectId& id : agent_.known_.of_home(to_.id)) {
       const Record* r = agent_.find(id);
-      const Copy* copy = r == nullptr || r->copy == 0 ? nullptr : agent_.table_.find(r->copy);
+      const Copy* copy = r == nullptr ? nullptr : std::as_const(agent_).current_copy(*r);
       if (copy != nullptr && copy->committed) continue;  // that fact says it all
       const VersionMemory::Item& known = agent_.known_.at(id);
       add({id, known.version, 0, known.why, CopyState::kKnows, true, false, 1, 0});
@@ -133,7 +132,7 @@ void Agent::Impl::remember(const ObjectId& id, Version version, const std::strin
 
 void Agent::Impl::resync_at(NodeId peer, Time when) {
   auto& timer = resyncs_[peer];
-  if (!timer || when < timer->first) timers_.set(timer, when, {Timer::Kind::kResync, {}, 0, peer.value});
+  if (!timer || when < timer->first) timers_.set(timer, when, timer::Resync{peer});
 }
 
 // Whoever relayed for us may have dropped what it took: it need not know the peer, nor the peer us. So all is said again
@@ -142,11 +141,11 @@ void Agent::Impl::end_detour(NodeId peer) {
   if (unreachable_.erase(peer) > 0) resync_at(peer, now_ + limits_.retry_backoff);
 }
 
-void Agent::Impl::on_resync_timer(NodeId node) {
-  resyncs_.erase(node);
-  const NodeRef peer = membership_.latest(node);
+void Agent::Impl::on(const timer::Resync& t) {
+  resyncs_.erase(t.peer);
+  const NodeRef peer = membership_.latest(t.peer);
   if (!membership_.is_alive(peer)) return;
-  if (is_detoured(node)) resync_at(node, unreachable_.at(node));
+  if (is_detoured(t.peer)) resync_at(t.peer, unreachable_.at(t.peer));
   resync(peer);
   send(peer, Resync{});
 }
@@ -164,19 +163,15 @@ void Agent::Impl::resync(NodeRef peer) {
   else all.finish();
   for (const ObjectId& id : ids)
     if (Record* r = find(id)) ask_again(*r);
-  for (auto& [key, pending] : deletes_)
-    if (pending.home == peer) send_delete(key);
-  for (auto& [key, ask] : asks_)
-    if (ask.home == peer) send_ask(key);
-  for (const auto& [key, slot] : slots_)
-    if (slot.coordinator == peer) tell_coordinator(key);
-  reductions_ask_again(peer);
+  for (const std::uint64_t key : errands_.sent_to(peer)) send_errand(key);
+  slots_.report_to(peer);
+  coordinator_.ask_again(peer);
 }
 
 // One home after the other, so that each hears of us once in announce_every.
 void Agent::Impl::refresh_next_home() {
   timers_.set(refresh_timer_, now_ + limits_.announce_every / static_cast<std::int64_t>(alive_.size()),
-              {Timer::Kind::kRefresh, {}, 0, 0});
+              timer::Refresh{});
   known_.expire(now_);
   const auto next = std::ranges::upper_bound(alive_, refreshed_last_, {}, &NodeRef::id);
   const NodeRef home = next == alive_.end() ? alive_.front() : *next;

@@ -7,10 +7,6 @@
 #include "core/directory/view.h"
 
 namespace hoplite {
-namespace {
-// A live peer that could not be dialled is reached through others for this long, then tried again.
-constexpr Duration kRelayFor = Duration::s(2);
-}  // namespace
 
 NodeRef Agent::Impl::home(const ObjectId& id) const { return home_of(id, alive_); }
 
@@ -89,7 +85,7 @@ void Agent::Impl::on(const event::PeerLost& e) {
   membership_.on_peer_lost(now_, e.peer, e.why, out);
   apply(out);
   if (!membership_.is_alive(e.peer)) return;
-  if (e.why == Loss::kTimedOut) unreachable_[e.peer.id] = now_ + kRelayFor;
+  if (e.why == Loss::kTimedOut) unreachable_[e.peer.id] = now_ + limits_.relay_for;
   resync_at(e.peer.id, now_ + limits_.retry_backoff);
 }
 
@@ -105,7 +101,8 @@ void Agent::Impl::apply(Membership::Output& out) {
     emit(effect::Log{"this node was given up by others and comes back as " + self().to_string()});
     introduced_.clear();
     directory_.reset(self());
-    forget_reductions();
+    coordinator_.forget_all();
+    slots_.drop_all();
   }
   if (out.refuted || !out.changes.empty()) update_view(out.changes, out.refuted);
   for (Membership::Outgoing& send : out.sends)
@@ -144,7 +141,7 @@ void Agent::Impl::update_view(const std::vector<Membership::Change>& changes, bo
     Record& r = records_.at(id);
     const NodeRef before = r.home;
     const bool alive = std::ranges::binary_search(alive_, before);
-    if (r.told_reducing && !alive) remember(id, random_.next_nonzero(), coordinator_gone(before));
+    if (r.told_reducing && !alive) remember_lost(id, 0, coordinator_gone(before));
     r.told_reducing = false;
     move_home(r, home(id));
     if (r.home != before || all) by_new_home[r.home].insert(id);
@@ -156,13 +153,11 @@ void Agent::Impl::update_view(const std::vector<Membership::Change>& changes, bo
   }
   for (const Membership::Change& change : changes)
     if (change.life == Life::kAlive && membership_.is_alive(change.node)) announce_tombstones(change.node);
-  for (auto& [key, pending] : deletes_)
-    if (pending.home != home(pending.id)) send_delete(key);
-  for (auto& [key, ask] : asks_)
-    if (ask.home != home(ask.target)) send_ask(key);
+  for (const std::uint64_t key : errands_.all())
+    if (const Errands::Errand& errand = *errands_.find(key); errand.home != home(errand.id)) send_errand(key);
   for (const Membership::Change& change : changes)
-    if (change.life == Life::kDead) reductions_lose(change.node);
-  give_up_moved_reductions();
+    if (change.life == Life::kDead) coordinator_.on_death(change.node);
+  coordinator_.give_up_moved();
 }
 
 void Agent::Impl::move_home(Record& record, NodeRef home) {
@@ -187,11 +182,11 @@ void Agent::Impl::on(NodeRef from, const NotHome& m) {
   Record* r = find(m.id);
   if (r == nullptr || r->home != from) return;
   // One of us lags behind; the Sync that follows, or the next gossip, settles it. Then we ask again.
-  const Time soon = now_ + limits_.retry_backoff * 2;
+  const Time soon = now_ + limits_.settle_after();
   if (r->copy != 0) resync_at(from.id, soon);
-  if (r->fetch == Fetch::kAsking) timers_.set(r->want_timer, soon, {Timer::Kind::kWant, m.id, 0, 0});
-  if (r->wants_notice()) timers_.set(r->notify_timer, soon, {Timer::Kind::kNotify, m.id, 0, 0});
-  if (r->put) timers_.set(r->put->retry, soon, {Timer::Kind::kClaim, m.id, 0, 0});
+  if (r->fetch == Fetch::kAsking) timers_.set(r->want_timer, soon, timer::Want{m.id});
+  if (r->wants_notice()) timers_.set(r->notify_timer, soon, timer::Notify{m.id});
+  if (r->put) timers_.set(r->put->retry, soon, timer::Claim{m.id});
 }
 
 }  // namespace hoplite

@@ -1,177 +1,164 @@
 // What a slot pulls from others, and what others pull from it.
 #include <algorithm>
 
+#include "base/check.h"
 #include "base/coverage.h"
-#include "core/agent/impl.h"
+#include "core/agent/slots.h"
 
 namespace hoplite {
-namespace {
-// Pulls of an input that were refused or fell silent before the coordinator is told.
-constexpr std::uint32_t kPatience = 8;
-}  // namespace
-
-SlotFeed& Agent::Impl::feed_at(const std::pair<SlotKey, std::size_t>& place) {
-  return slots_.at(place.first).feeds[place.second];
-}
 
 // --- inputs --------------------------------------------------------------------------------------------------------------
 
 // Outputs of this node's own slots. False: one is not there yet.
-bool Agent::Impl::take_local_inputs(const SlotKey& key) {
-  SlotRecord& slot = slots_.at(key);
-  for (std::size_t i = 0; i < slot.feeds.size(); ++i) {
-    SlotFeed& feed = slot.feeds[i];
-    if (feed.from.node.id != self().id || feed.copy != 0) continue;
-    const auto exported = exports_.find({feed.from.id, feed.from.version});
-    if (exported == exports_.end()) return false;  // export_copy() looks again
+bool Slots::take_local_inputs(Slot& slot) {
+  for (Feed& feed : slot.feeds) {
+    if (feed.from.node.id != host_.self().id || feed.copy) continue;
+    Copy* copy = exported(feed.from.id, feed.from.version);
+    if (copy == nullptr) return false;  // export_copy() looks again
     COVERAGE_MARK(slot_takes_the_output_of_its_own_node);
-    feed.copy = exported->second.copy;
+    feed.copy = table_.use(*copy, CopyUser::kHold);
     feed.local = feed.done = true;
-    ++table_.find(feed.copy)->holds;
   }
   return true;
 }
 
 // The new order's inputs, with what the old one had of them: it is kept, and goes on arriving.
-void Agent::Impl::take_over_inputs(std::vector<SlotFeed>& before, SlotRecord& slot) {
+void Slots::take_over_inputs(std::vector<Feed>& before, const SlotKey& key, Slot& slot) {
   for (const SlotInput& input : slot.order.inputs) {
-    SlotFeed& feed = slot.feeds.emplace_back();
-    const auto old = std::ranges::find(before, input, &SlotFeed::from);
-    if (old != before.end() && old->copy != 0 && (old->local || old->slice == slot.order.slice)) {
+    Feed& feed = slot.feeds.emplace_back();
+    const auto old = std::ranges::find(before, input, &Feed::from);
+    if (old != before.end() && old->copy && (old->local || old->slice == slot.slice())) {
       COVERAGE_MARK(slot_kept_an_input);
       std::swap(feed, *old);
     }
     feed.from = input;
-    if (feed.copy != 0 && !feed.local)
-      feeds_[feed.copy] = {{slot.order.target, slot.order.slot}, slot.feeds.size() - 1};
-    timers_.cancel(feed.retry);
+    if (feed.copy && !feed.local) pulls_.set_owner(feed.copy.key(), Pulls::InputOf{key, slot.feeds.size() - 1});
   }
 }
 
 // Room for one slice of everything that is pulled: all of it, or nothing.
-bool Agent::Impl::reserve_feeds(SlotRecord& slot) {
-  const SlotOrder& o = slot.order;
-  const SliceRange range = slice_range(o.source_size, o.slices, o.slice);
-  std::vector<CopyKey> added;
-  for (SlotFeed& feed : slot.feeds) {
-    if (feed.copy != 0) continue;
-    Copy* copy = table_.add(feed.from.id, feed.from.version, range.end - range.begin, Alignment::kCacheLine);
-    if (copy == nullptr) {
-      for (const CopyKey key : added) table_.collect(*table_.find(key));
-      return false;
-    }
-    copy->current = false;
-    added.push_back(copy->key);
+bool Slots::reserve_feeds(Slot& slot) {
+  const SliceRange range = slot.range();
+  std::vector<Copy*> added;
+  for (const Feed& feed : slot.feeds) {
+    if (feed.copy) continue;
+    added.push_back(
+        table_.add(feed.from.id, feed.from.version, range.size(), Alignment::kCacheLine, CopyLife::kHidden));
+    if (added.back() != nullptr) continue;
+    added.pop_back();
+    for (Copy* copy : added) table_.take_back(*copy);
+    return false;
   }
   auto next = added.begin();
-  for (SlotFeed& feed : slot.feeds) {
-    if (feed.copy != 0) continue;
-    Copy& copy = *table_.find(*next++);
-    ++copy.holds;
-    feed.copy = copy.key;
-    feed.slice = o.slice;
-    feed.watermark = range.begin;
-    copy.open = true;
-    open_part(copy, o);
+  for (Feed& feed : slot.feeds) {
+    if (feed.copy) continue;
+    feed.copy = table_.use(**next++, CopyUser::kHold);
+    feed.slice = slot.slice();
+    feed.valid = ValidBytes(range);
+    open_part(feed.copy.copy(), slot);
   }
   return true;
 }
 
 // A copy of what is combined has only that slice, if there are several.
-void Agent::Impl::open_part(const Copy& copy, const SlotOrder& o) {
-  const std::uint32_t only = o.slices > 1 ? o.slice : kAllSlices;
-  emit(effect::OpenCopy{copy.key, copy.extent, o.slices, false, o.source_size, only});
+void Slots::open_part(Copy& copy, const Slot& slot) {
+  table_.opened(copy);
+  const std::uint32_t only = slot.slices() > 1 ? slot.slice() : kAllSlices;
+  host_.effects().emplace_back(
+      effect::OpenCopy{copy.key, copy.extent, slot.slices(), false, slot.order.source_size, only});
 }
 
-void Agent::Impl::pull_feed(const SlotKey& key, std::size_t index) {
-  SlotRecord& slot = slots_.at(key);
-  if (index >= slot.feeds.size()) return;
-  SlotFeed& feed = slot.feeds[index];
+void Slots::pull(const SlotKey& key, std::size_t input) {
+  Slot& slot = slots_.at(key);
+  CHECK(input < slot.feeds.size(), key.target.to_string(), input, slot.feeds.size());
+  Feed& feed = slot.feeds[input];
   timers_.cancel(feed.retry);
-  if (feed.done || feed.transfer != 0 || feed.copy == 0) return;
-  const Address* address = membership_.address_of(feed.from.node.id);
-  Copy& copy = *table_.find(feed.copy);
-  if (address == nullptr || copy.closing) {
-    const Time later = now_ + limits_.retry_backoff * 5;
-    return timers_.set(feed.retry, later, {Timer::Kind::kSlotFeed, key.first, index, key.second});
-  }
-  feed.transfer = next_transfer_++;
-  pulls_[feed.transfer] = {copy.key, slot.order.slice};
-  ++copy.pulls;
-  membership_.touch(now_, feed.from.node.id);
+  if (feed.done || pulls_.is_running(feed.copy.key(), slot.slice())) return;
+  const Address* address = host_.depend_on(feed.from.node.id);
+  if (address == nullptr)
+    return timers_.set(feed.retry, host_.now() + limits_.settle_after(), timer::SlotFeed{key, input});
   PullRequest pull;
-  pull.transfer = feed.transfer;
   pull.id = feed.from.id;
   pull.version = feed.from.version;
-  pull.slice = slot.order.slice;
-  pull.slices = slot.order.slices;
-  pull.offset = feed.watermark;
+  pull.slice = slot.slice();
+  pull.slices = slot.slices();
+  pull.offset = feed.valid.front();
   pull.slot = true;
   pull.target = slot.order.target;
-  // There is nobody else to pull it from: silence only tells of a connection that died without a word.
-  emit(effect::StartPull{feed.from.node, *address, copy.key, pull, patience(feed.silences) * 8});
+  pull.priority = priority_of(slot);
+  pulls_.start(table_.use(feed.copy.copy(), CopyUser::kPull), {feed.from.node, *address, pull}, host_.effects());
 }
 
-void Agent::Impl::feed_ended(std::pair<SlotKey, std::size_t> at, const event::PullEnded& e) {
-  SlotFeed& feed = feed_at(at);
-  feed.transfer = 0;
-  if (e.valid.front() > feed.watermark) feed.silences = 0;
-  feed.watermark = std::max(feed.watermark, e.valid.front());
+// Inputs are as urgent as what they are for.
+Priority Slots::priority_of(const Slot& slot) const {
+  return slot.out ? std::max(slot.order.priority, host_.demand(slot.out.copy(), slot.out_slice()))
+                  : slot.order.priority;
+}
+
+void Slots::demand_changed(CopyKey out, std::uint32_t slice) {
+  const auto it = combining_.find({out, slice});
+  if (it == combining_.end()) return;
+  const Slot& slot = slots_.at(it->second);
+  for (const Feed& feed : slot.feeds)
+    if (!feed.local) pulls_.prioritize(feed.copy.key(), slot.slice(), priority_of(slot), host_.effects());
+}
+
+void Slots::on_input_ended(const Pulls::InputOf& of, const Pulls::Ended& e) {
+  Feed& feed = slots_.at(of.slot).feeds.at(of.input);
+  CHECK(feed.copy.key() == e.copy, feed.copy.key(), e.copy);
+  feed.valid.extend_to(std::max(feed.valid.front(), e.valid.front()));
   if (e.how == PullEnd::kComplete) {
     feed.done = true;
     return;
   }
   COVERAGE_MARK(slot_input_interrupted);
-  ++feed.failures;
-  if (e.how != PullEnd::kConnectionLost && feed.failures >= kPatience)
-    return refuse_slot(at.first, Code::kUnavailable, feed.from.id,
-                       "node " + feed.from.node.id.to_string() + " does not have it");
-  const Duration pause = limits_.retry_backoff * std::min<std::int64_t>(feed.failures, 10);
-  timers_.set(feed.retry, now_ + pause, {Timer::Kind::kSlotFeed, at.first.first, at.second, at.first.second});
+  if (e.how != PullEnd::kConnectionLost && e.failures >= limits_.input_refusals)
+    return refuse(of.slot, Code::kUnavailable, feed.from.id,
+                  "node " + feed.from.node.id.to_string() + " does not have it");
+  timers_.set(feed.retry, host_.now() + pulls_.pause_after(e.failures), timer::SlotFeed{of.slot, of.input});
 }
 
-void Agent::Impl::release_feed(SlotFeed& feed) {
+void Slots::release(Feed& feed) {
   timers_.cancel(feed.retry);
-  if (feed.copy == 0) return;
-  const auto it = feed.local ? feeds_.end() : feeds_.find(feed.copy);
-  if (it != feeds_.end() && &feed_at(it->second) == &feed) feeds_.erase(it);
-  release_hold(std::exchange(feed.copy, 0));
-  feed.transfer = 0;
+  if (feed.copy && !feed.local) pulls_.forget(feed.copy.key());
+  feed.copy = {};
 }
 
 // --- what others may pull ------------------------------------------------------------------------------------------------
 
-void Agent::Impl::export_copy(const ObjectId& id, Version version, CopyKey copy) {
+Copy* Slots::exported(const ObjectId& id, Version version) {
+  const auto it = exports_.find({id, version});
+  return it == exports_.end() ? nullptr : &table_.at(it->second.copy);
+}
+
+void Slots::export_copy(const ObjectId& id, Version version, CopyKey copy) {
   Export& item = exports_[{id, version}];
   item.copy = copy;
   ++item.slots;
-  reconsider_parked(id);
+  host_.can_be_pulled(id);
   std::vector<SlotKey> waiting;  // slots of this node that take it
   for (const auto& [key, slot] : slots_)
-    if (slot.out == 0 && std::ranges::any_of(slot.feeds, [&](const SlotFeed& feed) {
-          return feed.copy == 0 && feed.from == SlotInput{self(), id, version};
+    if (!slot.out && std::ranges::any_of(slot.feeds, [&](const Feed& feed) {
+          return !feed.copy && feed.from == SlotInput{host_.self(), id, version};
         }))
       waiting.push_back(key);
   for (const SlotKey& key : waiting)
-    if (slots_.contains(key)) start_slot(key);
+    if (const auto it = slots_.find(key); it != slots_.end() && !it->second.out) start(key);
 }
 
-void Agent::Impl::unexport(const ObjectId& id, Version version) {
+void Slots::unexport(const ObjectId& id, Version version) {
   const auto it = exports_.find({id, version});
-  if (it != exports_.end() && --it->second.slots == 0) exports_.erase(it);
+  CHECK(it != exports_.end(), id.to_string(), version);
+  if (--it->second.slots == 0) exports_.erase(it);
 }
 
-void Agent::Impl::serve_export(Copy& copy, const ParkedPull& asked) {
-  const PullRequest& pull = asked.pull;
-  const auto refuse = [&] { emit(effect::RefusePull{asked.channel, pull.transfer, Code::kUnavailable}); };
-  if (copy.closing || copy.serves >= 2 * limits_.max_children * pull.slices) return refuse();
-  const auto combined = combines_.find({copy.key, pull.slice});
-  const SlotOrder* order = combined == combines_.end() ? nullptr : &slots_.at(combined->second).order;
-  // While it is being combined, only the slice that it is of, and no further than it is.
-  if (order != nullptr && (pull.slice != order->slice || pull.slices != order->slices ||
-                           pull.offset > progress_.valid(copy.key, pull.slice).front()))
-    return refuse();
-  accept_pull(copy, asked);
+// While it is being combined, only the slice that it is of, and no further than it is.
+bool Slots::may_pull(const Copy& copy, const PullRequest& pull) const {
+  const auto it = combining_.find({copy.key, pull.slice});
+  if (it == combining_.end()) return true;
+  const Slot& slot = slots_.at(it->second);
+  return pull.slice == slot.slice() && pull.slices == slot.slices() &&
+         pull.offset <= progress_.valid(copy.key, pull.slice).front();
 }
 
 }  // namespace hoplite

@@ -12,54 +12,54 @@ void Agent::Impl::on_client(ClientKey client, std::uint64_t request, client::Get
   if (find(m.id) == nullptr && too_many_objects(client, request, 1)) return;
   Record& r = record(m.id);
   Copy* copy = current_copy(r);
-  GetRequest get{client, request, m.wait_if_lost, m.follow, 0, {}, m.priority};
-  if (copy != nullptr && copy->state == CopyState::kComplete) return send_view(get, *copy);
-  begin_request(client, request, {PendingRequest::Kind::kGet, m.id, 0});
-  timers_.set(get.deadline, deadline_of(m.timeout_ns), {Timer::Kind::kRequestDeadline, {}, client, request});
+  GetRequest get{{client, request}, m.wait_if_lost, m.follow, 0, m.priority};
+  if (copy != nullptr && copy->is_complete()) return send_view(get, *copy);
+  begin_request(get.key, Clients::Kind::kGet, m.id, m.timeout_ns);
   if (copy != nullptr && get.follow && !(r.put && !r.put->claimed)) open_follow(get, *copy);
   r.gets.push_back(get);
-  ensure_fetch(r);
+  touched_.insert(m.id);
 }
 
 void Agent::Impl::on_client(ClientKey client, std::uint64_t request, client::Prioritize& m) {
   bool under_way = false;
   if (Record* r = find(m.id))
     for (GetRequest& get : r->gets)
-      if (get.client == client) get.priority = m.priority, under_way = true;
+      if (get.key.client == client) get.priority = m.priority, under_way = true;
+  touched_.insert(m.id);
   reply(client, request, client::Prioritized{under_way});
 }
 
 void Agent::Impl::on_client(ClientKey client, std::uint64_t, client::Release& m) {
-  for (CopyKey copy : m.copies) release_view(client, copy);
-  try_room();
+  for (CopyKey copy : m.copies) clients_.release_view(client, copy);
 }
 
 // --- answering -----------------------------------------------------------------------------------------------------------
 
 void Agent::Impl::send_view(GetRequest& get, Copy& copy) {
-  hold_view(get.client, copy);
+  clients_.hold_view(get.key.client, table_.use(copy, CopyUser::kView));
   table_.touch(copy);
-  reply(get.client, get.request, client::View{copy.key, copy.version, copy.extent.offset, copy.extent.size, copy.meta});
+  reply(get.key.client, get.key.request,
+        client::View{copy.key, copy.version, copy.extent.offset, copy.extent.size, copy.meta});
 }
 
 void Agent::Impl::open_follow(GetRequest& get, Copy& copy) {
   if (get.followed == copy.key) return;
   get.followed = copy.key;
-  hold_view(get.client, copy);
+  clients_.hold_view(get.key.client, table_.use(copy, CopyUser::kView));
   open_in_data_plane(copy);
   if (!copy.followed) emit(effect::FollowCopy{copy.key});
   copy.followed = true;
   emit(effect::Reply{
-      get.client, get.request,
+      get.key.client, get.key.request,
       client::Opened{copy.key, copy.version, copy.extent.offset, copy.extent.size, copy.meta, front_bytes(copy)}});
 }
 
 void Agent::Impl::on(const event::CopyGrown& e) {
   const Copy* copy = table_.find(e.copy);
-  Record* r = copy == nullptr || !copy->current ? nullptr : find(copy->id);
+  Record* r = copy == nullptr || !copy->is_current() ? nullptr : find(copy->id);
   if (r == nullptr) return;
   for (const GetRequest& get : r->gets)
-    if (get.followed == e.copy) emit(effect::Reply{get.client, get.request, client::Grown{front_bytes(*copy)}});
+    if (get.followed == e.copy) emit(effect::Reply{get.key.client, get.key.request, client::Grown{front_bytes(*copy)}});
 }
 
 // What they were shown will not become the object.
@@ -67,7 +67,7 @@ void Agent::Impl::reset_followers(Record& record) {
   for (GetRequest& get : record.gets) {
     if (get.followed == 0) continue;
     get.followed = 0;
-    emit(effect::Reply{get.client, get.request, client::Reset{}});
+    emit(effect::Reply{get.key.client, get.key.request, client::Reset{}});
   }
 }
 
@@ -75,60 +75,44 @@ void Agent::Impl::reset_followers(Record& record) {
 void Agent::Impl::fulfil_gets(Record& record) {
   Copy* copy = current_copy(record);
   if (copy == nullptr) return;
-  if (copy->state != CopyState::kComplete) {
+  if (!copy->is_complete()) {
     for (GetRequest& get : record.gets)
       if (get.follow) open_follow(get, *copy);
     return;
   }
-  auto gets = std::move(record.gets);
-  record.gets.clear();
-  for (GetRequest& get : gets) {
-    timers_.cancel(get.deadline);
-    send_view(get, *copy);
-  }
+  for (GetRequest& get : std::exchange(record.gets, {})) send_view(get, *copy);
 }
 
 void Agent::Impl::fail_gets(Record& record, Code code, bool only_those_who_mind_loss, const std::string& why) {
-  std::vector<GetRequest> kept;
-  auto gets = std::move(record.gets);
-  record.gets.clear();
-  for (GetRequest& get : gets) {
-    if (only_those_who_mind_loss && get.wait_if_lost) {
-      kept.push_back(get);
-      continue;
-    }
-    timers_.cancel(get.deadline);
-    fail(get.client, get.request, code, why);
+  for (const GetRequest& get : std::exchange(record.gets, {})) {
+    if (only_those_who_mind_loss && get.wait_if_lost) record.gets.push_back(get);
+    else fail(get.key.client, get.key.request, code, why);
   }
-  record.gets = std::move(kept);
+  touched_.insert(record.id);
 }
 
-void Agent::Impl::drop_get(Record& record, std::size_t index) {
-  timers_.cancel(record.gets[index].deadline);
-  record.gets.erase(record.gets.begin() + static_cast<std::ptrdiff_t>(index));
-  abandon_if_unwanted(record);
+// Nobody here reads what is being fetched, and no peer depends on it.
+bool Agent::Impl::is_unwanted(const Record& record) const {
+  if (!record.gets.empty() || record.put) return false;
+  const Copy* copy = current_copy(record);
+  if (copy == nullptr) return record.fetch != Fetch::kIdle;
+  const bool has_children = copy->users(CopyUser::kServe) > 0 || serves_.is_parked(record.id);
+  return copy->life() == CopyLife::kFetching && !has_children;
 }
 
-// Nobody here reads it any more, and no peer depends on it: stop fetching.
-void Agent::Impl::abandon_if_unwanted(Record& record) {
-  if (!record.gets.empty() || record.put) return;
-  const ObjectId id = record.id;
-  Copy* copy = current_copy(record);
-  if (copy != nullptr && (copy->state != CopyState::kGrowing || copy->kept || has_children(*copy))) return;
+void Agent::Impl::abandon(Record& record) {
   stop_asking(record);
-  if (copy != nullptr) {
-    COVERAGE_MARK(fetch_abandoned);
-    send(record.home, Withdraw{id, copy->version});
-    detach(record);
-  }
-  forget_if_unused(id);
+  const Copy* copy = current_copy(record);
+  if (copy == nullptr) return;
+  COVERAGE_MARK(fetch_abandoned);
+  send(record.home, Withdraw{record.id, copy->version});
+  retire(record);
 }
 
 // --- asking the home -----------------------------------------------------------------------------------------------------
 
 void Agent::Impl::ensure_fetch(Record& record) {
   if (record.gets.empty() || record.fetch != Fetch::kIdle || record.put || record.copy != 0) return;
-  record.attempts = 0;
   record.avoid.clear();
   record.told_lost = false;
   send_want(record);
@@ -153,25 +137,24 @@ void Agent::Impl::send_want(Record& record) {
   if (const Copy* copy = current_copy(record)) {
     want.have_version = copy->version;
     for (std::uint32_t i = 0; i < copy->slices.size(); ++i) {
-      const SliceFetch& slice = copy->slices[i];
-      if (!slice.done && slice.transfer == 0 && !slice.combined)
-        want.slices.push_back({i, slice.watermark - slice.begin, has_children(*copy, i)});
+      const CopySlice& slice = copy->slices[i];
+      if (slice.needs_parent()) want.slices.push_back({i, slice.valid.count(), serves_.children(copy->key, i) > 0});
     }
   }
-  timers_.set(record.want_timer, now_ + limits_.request_retry, {Timer::Kind::kWant, record.id, 0, 0});
+  timers_.set(record.want_timer, now_ + limits_.request_retry, timer::Want{record.id});
   send(record.home, std::move(want));
 }
 
 void Agent::Impl::want_later(Record& record, Duration delay) {
   record.fetch = Fetch::kAsking;
   set_want_request(record, 0);  // whatever is still under way is old
-  timers_.set(record.want_timer, now_ + delay, {Timer::Kind::kWant, record.id, 0, 0});
+  timers_.set(record.want_timer, now_ + delay, timer::Want{record.id});
 }
 
 // Takes back what was asked of the home. Pulls are not touched.
 void Agent::Impl::stop_asking(Record& record) {
   if (record.fetch == Fetch::kAsking) send(record.home, Unwant{record.id, WantMode::kFetch});
-  if (record.fetch == Fetch::kNeedsRoom) leave_room_queue(record.id);
+  if (record.fetch == Fetch::kNeedsRoom) room_.leave(Room::Fetch{record.id});
   timers_.cancel(record.want_timer);
   record.fetch = Fetch::kIdle;
   set_want_request(record, 0);
@@ -185,14 +168,14 @@ void Agent::Impl::on(NodeRef from, const Waiting& m) {
     r->told_waiting = m.version == 0;
     r->told_reducing = m.reducing;
     Copy* copy = current_copy(*r);
-    if (copy != nullptr && copy->state == CopyState::kGrowing && copy->version != m.version) detach(*r);
+    if (copy != nullptr && copy->life() == CopyLife::kFetching && copy->version != m.version) retire(*r);
     // It is there, but we refuse whoever has it: forgive them, after a while.
     const bool picky = m.version != 0 && !r->avoid.empty();
     r->avoid.clear();
-    const Duration pause = picky ? std::min(limits_.retry_backoff * 10, limits_.want_refresh) : limits_.want_refresh;
-    timers_.set(r->want_timer, now_ + pause, {Timer::Kind::kWant, m.id, 0, 0});
+    const Duration pause = picky ? std::min(limits_.forgive_after(), limits_.want_refresh) : limits_.want_refresh;
+    timers_.set(r->want_timer, now_ + pause, timer::Want{m.id});
   } else if (r->notify_request == m.request) {
-    timers_.set(r->notify_timer, now_ + limits_.want_refresh, {Timer::Kind::kNotify, m.id, 0, 0});
+    timers_.set(r->notify_timer, now_ + limits_.want_refresh, timer::Notify{m.id});
   }
 }
 
@@ -202,15 +185,15 @@ void Agent::Impl::on(NodeRef from, const WantFailed& m) {
   const std::string who = "object " + m.id.to_string();
   if (m.request == r->notify_request && m.request != 0) {
     // For wait() a deleted or lost object is not ready; it may be put again, so keep asking, slowly.
-    timers_.set(r->notify_timer, now_ + limits_.want_refresh, {Timer::Kind::kNotify, m.id, 0, 0});
+    timers_.set(r->notify_timer, now_ + limits_.want_refresh, timer::Notify{m.id});
     r->notify_if_put_again = m.code == Code::kLost;
     if (r->notify_if_put_again) send_notify(*r);
     return went_missing(*r, m.code, m.text);
   }
   if (r->fetch != Fetch::kAsking || m.request != r->want_request) return;
-  if (Copy* copy = current_copy(*r); copy != nullptr && (copy->state == CopyState::kGrowing || copy->kept)) {
+  if (Copy* copy = current_copy(*r); copy != nullptr && (copy->life() == CopyLife::kFetching || copy->is_striped())) {
     send(from, Withdraw{m.id, copy->version});
-    detach(*r);
+    retire(*r);
   }
   const std::string why = m.text.empty() ? "" : ": " + m.text;
   if (m.code != Code::kLost) {
@@ -224,8 +207,7 @@ void Agent::Impl::on(NodeRef from, const WantFailed& m) {
     timers_.cancel(r->want_timer);
     r->fetch = Fetch::kIdle;
     set_want_request(*r, 0);
-    refuse_parked(m.id);
-    return forget_if_unused(m.id);
+    return refuse_parked(m.id);
   }
   r->told_lost = true;
   r->avoid.clear();
@@ -240,7 +222,7 @@ void Agent::Impl::on(NodeRef from, const Assign& m) {
   const bool sane = m.version != 0 && m.slices >= 1 && m.slices <= limits_.max_slices && m.parents.size() == m.slices &&
                     m.meta.size() <= limits_.max_meta_bytes;
   if (!sane) return;
-  Copy* copy = r == nullptr ? nullptr : current_copy(*r);
+  const Copy* copy = r == nullptr ? nullptr : current_copy(*r);
   const bool asked = r != nullptr && r->fetch == Fetch::kAsking;
   if (asked && m.request != r->want_request) return;  // an answer to an older question: the newer one is on its way
   if (!asked) {
@@ -250,48 +232,56 @@ void Agent::Impl::on(NodeRef from, const Assign& m) {
   }
   if (copy != nullptr && (copy->version != m.version || copy->slice_count() != m.slices)) {
     COVERAGE_MARK(fetch_restarted_with_another_version);
-    detach(*r);
-    copy = nullptr;
+    retire(*r);
   }
-  if (copy == nullptr) {
-    if (!table_.allocator().fits(m.size)) {
-      send(from, Withdraw{m.id, m.version});
-      fail_gets(*r, Code::kStoreFull, false, "object " + m.id.to_string() + ": " + room_numbers(m.size));
-      stop_asking(*r);
-      return forget_if_unused(m.id);
-    }
-    if (may_pass_queue(*r, m.size)) copy = table_.add(m.id, m.version, m.size, Alignment::kCacheLine);
-    if (copy == nullptr) {
-      send(from, Withdraw{m.id, m.version});
-      return wait_for_room(*r, m.size);
-    }
-    r->room_granted = false;
-    copy->meta = m.meta;
-    copy->fetch_started = now_;
-    copy->complete_at_start = m.committed;
-    for (std::uint32_t i = 0; i < m.slices; ++i) {
-      const SliceRange range = slice_range(m.size, m.slices, i);
-      copy->slices.push_back({.begin = range.begin, .watermark = range.begin, .end = range.end});
-    }
-    r->copy = copy->key;
-    open_in_data_plane(*copy);
-  }
-  copy->committed = copy->committed || m.committed;
-  timers_.cancel(r->want_timer);
-  set_want_request(*r, 0);
-  r->fetch = Fetch::kPulling;
-  r->told_lost = false;
-  // No parent for a slice: the plan has a better place soon, or we refuse whoever has it. Forgive them, after a while.
-  const Duration not_yet = r->avoid.empty() ? limits_.retry_backoff / 2 : limits_.retry_backoff * 10;
-  if (std::ranges::all_of(m.parents, [](const NodeRef& parent) { return parent.id.is_nil(); })) r->avoid.clear();
-  for (std::uint32_t i = 0; i < m.slices; ++i) {
-    if (copy->slices[i].transfer != 0 || copy->slices[i].done || copy->slices[i].combined) continue;
-    copy->slices[i].ticket = {from, m.number};
-    if (m.parents[i].id.is_nil()) want_later(*r, not_yet);
-    else if (!start_pull(*r, *copy, i, m.parents[i])) want_later(*r, limits_.retry_backoff * 2);
-  }
+  if (r->copy == 0 && !begin_fetch(*r, m)) return;
+  pull_as_assigned(*r, m);
   fulfil_gets(*r);  // those who follow
-  reconsider_parked(m.id);
+  servable_.insert(m.id);
+}
+
+// False: there is no room for it.
+bool Agent::Impl::begin_fetch(Record& record, const Assign& m) {
+  if (!table_.allocator().fits(m.size)) {
+    send(record.home, Withdraw{m.id, m.version});
+    fail_gets(record, Code::kStoreFull, false, "object " + m.id.to_string() + ": " + room_numbers(m.size));
+    stop_asking(record);
+    return false;
+  }
+  Copy* copy = nullptr;
+  if (record.room_granted || room_.is_free_for(m.size))
+    copy = table_.add(m.id, m.version, m.size, Alignment::kCacheLine, CopyLife::kFetching);
+  if (copy == nullptr) {
+    send(record.home, Withdraw{m.id, m.version});
+    wait_for_room(record, m.size);
+    return false;
+  }
+  record.room_granted = false;
+  record.copy = copy->key;
+  copy->meta = m.meta;
+  if (m.committed) copy->timed_since = now_;
+  copy->cut_into(m.slices);
+  pulls_.set_owner(copy->key, Pulls::FetchOf{m.id});
+  open_in_data_plane(*copy);
+  return true;
+}
+
+void Agent::Impl::pull_as_assigned(Record& record, const Assign& m) {
+  Copy& copy = table_.at(record.copy);
+  copy.committed = copy.committed || m.committed;
+  timers_.cancel(record.want_timer);
+  set_want_request(record, 0);
+  record.fetch = Fetch::kPulling;
+  record.told_lost = false;
+  // No parent for a slice: the plan has a better place soon, or we refuse whoever has it. Forgive them, after a while.
+  const Duration not_yet = record.avoid.empty() ? limits_.retry_backoff / 2 : limits_.forgive_after();
+  if (std::ranges::all_of(m.parents, [](const NodeRef& parent) { return parent.id.is_nil(); })) record.avoid.clear();
+  for (std::uint32_t i = 0; i < m.slices; ++i) {
+    if (!copy.slices[i].needs_parent()) continue;
+    copy.slices[i].ticket = {record.home, m.number};
+    if (m.parents[i].id.is_nil()) want_later(record, not_yet);
+    else if (!start_pull(record, copy, i, m.parents[i])) want_later(record, limits_.settle_after());
+  }
 }
 
 void Agent::Impl::on(NodeRef from, const InlineObject& m) {
@@ -304,9 +294,10 @@ void Agent::Impl::on(NodeRef from, const InlineObject& m) {
   Copy* copy = r == nullptr ? nullptr : current_copy(*r);
   // Bytes that are on their way by a pull are not worth replacing; a partial copy that lost its parent is, and one of which
   // only a part comes into being here.
-  const bool in_parts = copy != nullptr && copy->kept;
-  const bool coming = copy != nullptr && !in_parts && (copy->state != CopyState::kGrowing || copy->pulls > 0);
-  if (in_parts && copy->version == m.version && copy->holds > 0) {
+  const bool in_parts = copy != nullptr && copy->is_striped();
+  const bool coming =
+      copy != nullptr && !in_parts && (copy->life() != CopyLife::kFetching || copy->users(CopyUser::kPull) > 0);
+  if (in_parts && copy->version == m.version && copy->users(CopyUser::kHold) > 0) {
     send(from, Withdraw{m.id, m.version});  // a slot still fills it: we ask again
     return announce(*r);
   }
@@ -316,26 +307,25 @@ void Agent::Impl::on(NodeRef from, const InlineObject& m) {
   }
   const bool needed = r != nullptr && (!r->gets.empty() || copy != nullptr || !r->watchers.empty());
   const bool wanted = needed && !r->put && from.id != self().id && m.meta.size() <= limits_.max_meta_bytes;
-  if (wanted && copy != nullptr) detach(*r);
-  if (wanted) copy = table_.add(m.id, m.version, payload_bytes_, Alignment::kCacheLine);
+  if (wanted) retire(*r);
+  if (wanted) copy = table_.add(m.id, m.version, payload_bytes_, Alignment::kCacheLine, CopyLife::kComplete);
   if (!wanted || copy == nullptr) {
     send(from, Withdraw{m.id, m.version});
     // A reduce can use it where it is.
     if (wanted && !r->watchers.empty()) {
       timers_.cancel(r->notify_timer);
       r->notify_request = 0;
+      touched_.insert(m.id);
       arrived(*r, {m.id, from, m.version, payload_bytes_, m.meta});
     }
     if (wanted && !r->gets.empty()) wait_for_room(*r, payload_bytes_);
-    return forget_if_unused(m.id);
+    return;
   }
   r->room_granted = false;
   if (payload_bytes_ > 0) emit(effect::StorePayload{copy->extent});
   copy->meta = m.meta;
-  copy->state = CopyState::kComplete;
-  copy->committed = true;
   r->copy = copy->key;
-  if (r->fetch == Fetch::kNeedsRoom) leave_room_queue(m.id);
+  if (r->fetch == Fetch::kNeedsRoom) room_.leave(Room::Fetch{m.id});
   timers_.cancel(r->want_timer);
   r->fetch = Fetch::kIdle;
   table_.touch(*copy);
@@ -344,20 +334,18 @@ void Agent::Impl::on(NodeRef from, const InlineObject& m) {
   set_want_request(*r, 0);
   fulfil_gets(*r);
   became_ready(*r);
-  reconsider_parked(m.id);
+  servable_.insert(m.id);
 }
 
 std::string Agent::Impl::waiting_for(const Record& record) const {
   const std::string home = "home " + record.home.id.to_string();
-  const Copy* copy = record.copy == 0 ? nullptr : table_.find(record.copy);
+  const Copy* copy = current_copy(record);
   if (record.put) return "the client that writes it has not finished";
-  if (record.fetch == Fetch::kNeedsRoom) {
-    const auto asked = std::ranges::find(room_queue_, record.id, &RoomRequest::id);
-    return "there is no room for it: " + room_numbers(asked == room_queue_.end() ? 0 : asked->size);
-  }
+  if (record.fetch == Fetch::kNeedsRoom)
+    return "there is no room for it: " + room_numbers(room_.asked_by(Room::Fetch{record.id}));
   if (copy != nullptr)
     return format_size(front_bytes(*copy)) + " of " + format_size(copy->extent.size) + " had arrived" +
-           (copy->slices.empty() ? "" : " from node " + copy->slices.front().parent.id.to_string());
+           (copy->slices.empty() ? "" : " from node " + pulls_.last_parent(copy->key, 0).id.to_string());
   if (record.told_lost) return "it is lost, and nobody has put it again (" + home + ")";
   if (record.told_reducing) return "its reduce, which " + home + " coordinates, has not ended";
   if (record.told_waiting) return "nobody has put it yet, as far as any live node knows (" + home + ")";

@@ -11,16 +11,16 @@ Plan Agent::Impl::make_plan(const Demand& demand) const {
 
 bool Agent::Impl::can_inline(const ObjectId& id, Version version) const {
   const Record* r = find(id);
-  const Copy* copy = r == nullptr || r->copy == 0 ? nullptr : table_.find(r->copy);
+  const Copy* copy = r == nullptr ? nullptr : current_copy(*r);
   return copy != nullptr && copy->version == version && copy->extent.size <= limits_.inline_bytes &&
-         (copy->state == CopyState::kComplete || (r->put && r->put->sealed_sent));
+         (copy->is_complete() || (r->put && r->put->sealed_sent));
 }
 
 void Agent::Impl::flush(Directory::Output& out) {
   for (Directory::Outgoing& send_one : out.sends) {
     if (send_one.with_bytes) {
       const Record* r = find(std::get<InlineObject>(send_one.message).id);
-      send(send_one.to, std::move(send_one.message), effect::Payload::kExtent, table_.find(r->copy)->extent);
+      send(send_one.to, std::move(send_one.message), effect::Payload::kExtent, table_.at(r->copy).extent);
     } else {
       send(send_one.to, std::move(send_one.message));
     }
@@ -54,15 +54,10 @@ void Agent::Impl::on(NodeRef from, const PutRequest& m) {
 void Agent::Impl::store_home_copy(const PutRequest& put) {
   Record& r = record(put.id);
   if (r.copy != 0 || r.put) return;
-  Copy* copy = table_.add(put.id, put.version, put.size, Alignment::kCacheLine);
-  if (copy == nullptr) {
-    forget_if_unused(put.id);
-    return;
-  }
+  Copy* copy = table_.add(put.id, put.version, put.size, Alignment::kCacheLine, CopyLife::kComplete);
+  if (copy == nullptr) return;
   if (put.size > 0) emit(effect::StorePayload{copy->extent});
   copy->meta = put.meta;
-  copy->state = CopyState::kComplete;
-  copy->committed = true;
   table_.touch(*copy);
   r.copy = copy->key;
   directory_.add_own_copy(put.id, put.version);
@@ -72,10 +67,10 @@ void Agent::Impl::store_home_copy(const PutRequest& put) {
 
 void Agent::Impl::on(NodeRef from, const Want& m) {
   if (!is_home(from, m.id)) return;
-  const Ended* ended = ended_.find(m.id);
-  if (ended != nullptr && ended->report.phase == ReducePhase::kFailed && !directory_.is_taken(m.id) &&
-      !(m.wait_if_lost && ended->report.code == Code::kLost))
-    return send(from, WantFailed{m.request, m.id, 0, ended->report.code, ended->report.text});
+  const ReduceReport* ended = coordinator_.ended(m.id);
+  if (ended != nullptr && ended->phase == ReducePhase::kFailed && !directory_.is_taken(m.id) &&
+      !(m.wait_if_lost && ended->code == Code::kLost))
+    return send(from, WantFailed{m.request, m.id, 0, ended->code, ended->text});
   Directory::Output out;
   directory_.on_want(now_, from, m, out);
   flush(out);
@@ -102,7 +97,7 @@ void Agent::Impl::on(NodeRef from, const Announce& m) {
   directory_.on_announce(now_, from, mine, out);
   flush(out);
   for (const Tombstone& stone : mine.tombstones)
-    if (tombstones_.contains(stone.id)) cancel_reduction(stone.id, Code::kDeleted, "the target was deleted");
+    if (tombstones_.contains(stone.id)) coordinator_.cancel(stone.id, Code::kDeleted, "the target was deleted");
   if (m.rate_kib != 0) rate_estimate_ = (rate_estimate_ * 3 + std::uint64_t{m.rate_kib} * 1024) / 4;
 }
 
@@ -124,7 +119,7 @@ void Agent::Impl::on(NodeRef from, const DeleteRequest& m) {
   Directory::Output out;
   directory_.on_delete(now_, from, m, out);
   flush(out);
-  cancel_reduction(m.id, Code::kDeleted, "the target was deleted");
+  coordinator_.cancel(m.id, Code::kDeleted, "the target was deleted");
 }
 
 void Agent::Impl::on(NodeRef from, const RecoverReply& m) {

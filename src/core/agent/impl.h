@@ -6,12 +6,13 @@
 //   home.cc      this node as a home: messages to the directory
 //   puts.cc      clients that write
 //   gets.cc      clients that read; asking the home
-//   pulls.cc     pulling from parents, serving children
+//   transfers.cc pulling from parents, serving children
 //   relays.cc    passing small objects on
-//   room.cc      memory: copies, views, eviction, waiting for room
-//   slots.cc     places in reduces that this node fills; feeds.cc: what they pull and serve
+//   memory.cc    copies that come and go, eviction, waiting for room
+//   targets.cc   results that come into being here, by slots
 //   reduces.cc   this node as the coordinator of reduces
 //   requests.cc  clients' waits, deletes, cancels and deaths
+//   invariants.cc  what the parts must agree on between steps
 #pragma once
 
 #include <deque>
@@ -24,21 +25,28 @@
 
 #include "base/random.h"
 #include "core/agent/agent.h"
+#include "core/agent/clients.h"
+#include "core/agent/coordinator.h"
+#include "core/agent/errands.h"
+#include "core/agent/pulls.h"
 #include "core/agent/recent.h"
 #include "core/agent/records.h"
+#include "core/agent/room.h"
+#include "core/agent/serves.h"
+#include "core/agent/slots.h"
 #include "core/directory/directory.h"
 #include "core/membership/membership.h"
 #include "core/reduce/reduction.h"
 
 namespace hoplite {
 
-class Agent::Impl final : private Directory::Host {
+class Agent::Impl final : private Directory::Host, private Slots::Host, private Coordinator::Host {
  public:
   Impl(AgentOptions options, const Progress& progress, Time now);
 
   void step(Time now, Event& event, Effects& effects);
   Time next_wakeup() const;
-  NodeRef self() const { return membership_.self(); }
+  NodeRef self() const override { return membership_.self(); }
   bool has_left() const { return leaving_ == Leaving::kGone; }
   client::Status status() const;
   std::vector<client::ObjectInfo> objects() const;
@@ -46,6 +54,7 @@ class Agent::Impl final : private Directory::Host {
   std::vector<Directory::Summary> directory() const { return directory_.summary(); }
   std::uint64_t repairs() const { return directory_.repairs(); }
   const ExtentAllocator& allocator() const { return table_.allocator(); }
+  void check_invariants() const;
 
  private:
   // --- agent.cc
@@ -56,18 +65,34 @@ class Agent::Impl final : private Directory::Host {
   void on(const event::PullAccepted& e);
   void on(const event::PullSilent& e);
   void on(const event::PullEnded& e);
-  void on(const event::ServePrioritized&) {}
+  void on(const event::ServePrioritized& e);
   void on(const event::ServeEnded& e);
   void on(const event::CopyClosed& e);
-  void on(const event::Combined& e);
+  void on(const event::Combined& e) { slots_.on_combined(e); }
   void on(const event::CopyGrown& e);
   void on(event::ClientAsked& e);
   void on(const event::ClientGone& e);
   void on(const event::Leave&);
   bool is_moving_bytes() const;
   void say_goodbye();
-  void on_timer(const Timer& timer);
-  void on_reduce_timer(const Timer& timer);
+  void on(const timer::RequestDeadline& t);
+  void on(const timer::Want& t);
+  void on(const timer::Notify& t);
+  void on(const timer::Claim& t);
+  void on(const timer::Errand& t);
+  void on(const timer::Room& t);
+  void on(const timer::Resync& t);
+  void on(const timer::SlotReport& t) { slots_.on_timer(t); }
+  void on(const timer::SlotFeed& t) { slots_.on_timer(t); }
+  void on(const timer::SlotRoom& t) { slots_.on_timer(t); }
+  void on(const timer::Reduction& t) { coordinator_.on_timer(t); }
+  void on(const timer::ReduceDeadline& t) { coordinator_.on_timer(t); }
+  void on(const timer::Parked& t);
+  void on(const timer::Refresh& t);
+  void on(const timer::Leave& t);
+  void settle();
+  bool is_settled() const;
+  void tidy(const ObjectId& id);
   void deliver(NodeRef from, const Message& message, std::uint64_t payload_bytes);
   void drain_local();
   template <typename E> void emit(E effect) { effects_->emplace_back(std::move(effect)); }
@@ -106,18 +131,18 @@ class Agent::Impl final : private Directory::Host {
   void on(NodeRef from, const ReduceReply& m);
   void on(NodeRef from, const ReduceQuery& m);
   void on(NodeRef from, const ReduceAnswer& m);
-  void on(NodeRef from, const SlotOrder& m);
-  void on(NodeRef from, const SlotUpdate& m);
-  void on(NodeRef from, const SlotEnd& m);
+  void on(NodeRef from, const SlotOrder& m) { slots_.on_order(from, m); }
+  void on(NodeRef from, const SlotUpdate& m) { coordinator_.on_update(from, m); }
+  void on(NodeRef from, const SlotEnd& m) { slots_.on_end(from, m); }
 
   // --- cluster.cc
-  void send(NodeRef to, Message message, effect::Payload payload = effect::Payload::kNone, Extent extent = {});
+  void send(NodeRef to, Message message, effect::Payload payload, Extent extent);
   bool is_detoured(NodeId node) const;
   void apply(Membership::Output& out);
   void update_view(const std::vector<Membership::Change>& changes, bool all);
   void move_home(Record& record, NodeRef home);
   void ask_again(Record& record);
-  NodeRef home(const ObjectId& id) const;
+  NodeRef home(const ObjectId& id) const override;
 
   // --- announce.cc
   bool fact_of(const Record& record, Fact& fact) const;
@@ -127,7 +152,6 @@ class Agent::Impl final : private Directory::Host {
   void announce_tombstones(NodeRef newcomer);
   std::set<ObjectId> ids_of_home(NodeId node) const;
   void resync_at(NodeId peer, Time when);
-  void on_resync_timer(NodeId node);
   void end_detour(NodeId peer);
   void resync(NodeRef peer);
   void refresh_next_home();
@@ -135,7 +159,7 @@ class Agent::Impl final : private Directory::Host {
 
   // --- home.cc
   bool is_home(NodeRef asker, const ObjectId& id);
-  void flush(Directory::Output& out);
+  void flush(Directory::Output& out) override;
   bool can_inline(const ObjectId& id, Version version) const override;
   Plan make_plan(const Demand& demand) const override;
   void store_home_copy(const PutRequest& put);
@@ -149,11 +173,11 @@ class Agent::Impl final : private Directory::Host {
   Code put_refused(const ObjectId& id) const;
   ObjectId id_or_fresh(const ObjectId& id);
   Copy* add_put_copy(const ObjectId& id, std::uint64_t size, std::string meta, Alignment alignment);
-  bool create_now(ClientKey client, std::uint64_t request, const ObjectId& id, std::uint64_t size,
-                  const std::string& meta);
+  bool create_now(const Room::Create& create, std::uint64_t size);
   void begin_put(Record& record, Copy& copy, ClientKey client);
   void send_claim(Record& record);
   void commit_put(Record& record);
+  PutState end_put(Record& record);
   void fail_put(Record& record, Code code, const std::string& why);
   void give_up_put(Record& record);
 
@@ -171,117 +195,70 @@ class Agent::Impl final : private Directory::Host {
   void reset_followers(Record& record);
   void fulfil_gets(Record& record);
   void fail_gets(Record& record, Code code, bool only_those_who_mind_loss, const std::string& why);
-  void drop_get(Record& record, std::size_t index);
-  void abandon_if_unwanted(Record& record);
+  bool is_unwanted(const Record& record) const;
+  void abandon(Record& record);
+  bool begin_fetch(Record& record, const Assign& m);
+  void pull_as_assigned(Record& record, const Assign& m);
   std::string waiting_for(const Record& record) const;
 
-  // --- pulls.cc
-  Duration patience(std::uint32_t silences) const;
+  // --- transfers.cc
   bool start_pull(Record& record, Copy& copy, std::uint32_t slice, NodeRef parent);
+  void fetch_accepted(const Pulls::Accepted& e);
+  void fetch_ended(const Pulls::Ended& e);
   void complete_fetch(Record& record, Copy& copy);
   std::uint32_t pace_kib(const Copy& copy) const;
-  void consider_pull(const ParkedPull& asked);
-  void reconsider_parked(const ObjectId& id);
-  void refuse_parked(const ObjectId& id);
-  void park(const ParkedPull& asked);
-  void refuse_stale_pulls();
-  Duration park_for() const;
-  void accept_pull(Copy& copy, const ParkedPull& asked);
-  void open_in_data_plane(Copy& copy);
-  bool has_children(const Copy& copy) const;
-  bool has_children(const Copy& copy, std::uint32_t slice) const;
+  void consider_pull(const Serves::Asked& asked);
+  Serves::Source source_of(const Record& record, const Copy& copy, std::uint32_t slice) const;
+  void accept_pull(Copy& copy, const Serves::Asked& asked);
+  void demand_changed(const Copy& copy, std::uint32_t slice);
+  Priority demand(const Copy& copy, std::uint32_t slice) const override;
+  void reprioritize(const Record& record);
+  void open_in_data_plane(Copy& copy) override;
   std::uint64_t front_bytes(const Copy& copy) const;
 
   // --- relays.cc
   void pass_on(const PassOn& asked);
   void refuse_pass(const PassOn& asked);
+  void refuse_parked(const ObjectId& id);
   std::vector<PassOn> take_parked_passes(const ObjectId& id);
 
-  // --- slots.cc
-  bool sane(const SlotOrder& order) const;
-  const SlotSource* hold_sources(SlotRecord& slot, const SlotRecord& before);
-  void take_over_inputs(std::vector<SlotFeed>& before, SlotRecord& slot);
-  void cut_into_windows(SlotRecord& slot);
-  void next_window(const SlotKey& key);
-  void continue_slot(const SlotKey& key);
-  void run_slot(const SlotKey& key);
-  bool reserve_feeds(SlotRecord& slot);
-  void open_part(const Copy& copy, const SlotOrder& o);
-  void start_slot(const SlotKey& key);
-  bool take_local_inputs(const SlotKey& key);
-  bool begin_slot(const SlotKey& key);
-  bool reserve_slot(SlotRecord& slot);
-  void open_target(SlotRecord& slot);
-  void begin_root(SlotRecord& slot);
-  void start_combine(const SlotKey& key, SlotRecord& slot);
-  void pull_feed(const SlotKey& key, std::size_t index);
-  SlotFeed& feed_at(const std::pair<SlotKey, std::size_t>& place);
-  void feed_ended(std::pair<SlotKey, std::size_t> feed, const event::PullEnded& e);
-  void update_slot(const SlotKey& key, SlotState state);
-  void refuse_slot(SlotKey key, Code code, ObjectId culprit, const std::string& why);
-  void send_refusal(NodeRef to, const SlotKey& key, Version version, Code code, ObjectId culprit,
-                    const std::string& why);
-  void refuse_slots_into(CopyKey out, Code code, const std::string& why);
-  void tell_coordinator(const SlotKey& key);
-  void release_feed(SlotFeed& feed);
-  void release_hold(CopyKey copy);
-  void export_copy(const ObjectId& id, Version version, CopyKey copy);
-  void unexport(const ObjectId& id, Version version);
-  void serve_export(Copy& copy, const ParkedPull& asked);
-  void commit_slot(const SlotKey& key);
-  void drop_slot(SlotKey key);
-  void drop_output(const ObjectId& target, CopyKey out);
+  // --- targets.cc (Slots::Host)
+  Time now() const override { return now_; }
+  void send(NodeRef to, Message message) override { send(to, std::move(message), effect::Payload::kNone, {}); }
+  Effects& effects() override { return *effects_; }
+  const Address* depend_on(NodeId node) override;
+  Copy* find_copy(const ObjectId& id) override;
+  void become_target(Copy& out) override;
+  void target_grows(Copy& out) override;
+  void target_committed(Copy& out) override;
+  void target_dropped(Copy& out) override;
+  void can_be_pulled(const ObjectId& id) override { servable_.insert(id); }
   void drop_slots_of(NodeRef coordinator);
-  std::uint64_t slot_bytes(const SlotOrder& order) const;
 
   // --- reduces.cc
-  struct Coordinated {
-    Reduction reduction;
-    std::pair<NodeId, std::uint64_t> asked;            // by whom, and its number for the request
-    Version version = 0;                               // of the target, whose
-    std::map<std::uint64_t, std::uint64_t> bytes;      // there are at each root
-    std::set<std::pair<NodeId, std::uint64_t>> added;  // requests for more sources that were granted
-    bool committed = false;
-    std::optional<Timers::Handle> timer;
-    std::optional<Timers::Handle> deadline;
-
-    ReduceReport report() const;
-    void note_progress(const SlotUpdate& update);
-  };
-  std::optional<Error> check_here(const ReduceSpec& spec) const;
-  void ask_home(ClientKey client, std::uint64_t request, const ObjectId& target, Message message);
-  void send_ask(std::uint64_t key);
-  void end_ask(std::uint64_t key, client::Reply answer);
-  void carry_on(const ObjectId& target, Reduction::Output& out);
-  void finish(const ObjectId& target);
-  void watch(const ObjectId& source, const ObjectId& target, std::uint64_t inline_bytes);
-  void unwatch_all(const ReduceReport& report);
+  Reduction make_reduction(const ReduceSpec& spec) override;
+  std::uint64_t welcome_bytes(std::uint32_t count) const override;
+  std::size_t known_objects() const override { return records_.size(); }
+  void watch(const ObjectId& source, const ObjectId& target, std::uint64_t welcome_bytes) override;
+  void unwatch(const ObjectId& source, const ObjectId& target) override;
+  void remember_lost(const ObjectId& target, Version version, const std::string& why) override;
   void arrived(Record& record, const Reduction::Arrival& arrival);
-  void went_missing(Record& record, Code code, const std::string& why);
-  void cancel_reduction(const ObjectId& target, Code code, const std::string& why);
-  void reductions_lose(NodeRef node);
-  void reductions_ask_again(NodeRef node);
+  void went_missing(const Record& record, Code code, const std::string& why);
   void lose_started(NodeRef coordinator);
   static std::string coordinator_gone(NodeRef coordinator);
-  void for_each_reduction(const std::function<void(Reduction&, Reduction::Output&)>& tell);
-  void give_up_moved_reductions();
-  void forget_reductions();
   LinkCost typical_link() const;
   LinkCosts link_costs() const override { return same_for_all(typical_link()); }
 
-  // --- room.cc
-  void detach(Record& record);
-  void collect(CopyKey key);
-  void hold_view(ClientKey client, Copy& copy);
-  void release_view(ClientKey client, CopyKey key);
-  void queue_for_room(RoomRequest request);
+  // --- invariants.cc
+  void check_record(const Record& r) const;
+
+  // --- memory.cc
+  void retire(Record& record);
+  void hand_out_room();
+  bool take_room(const Room::Waiter& waiter);
   void evict_for(std::uint64_t bytes);
-  void try_room();
-  bool grant_room(RoomRequest& request);
-  bool may_pass_queue(const Record& record, std::uint64_t size) const;
   void wait_for_room(Record& record, std::uint64_t size);
-  void leave_room_queue(const ObjectId& fetch_of);
-  std::string room_numbers(std::uint64_t size) const;
+  std::string room_numbers(std::uint64_t needed) const override;
 
   // --- requests.cc
   void on_client(ClientKey client, std::uint64_t request, client::Cancel& m);
@@ -293,21 +270,24 @@ class Agent::Impl final : private Directory::Host {
   template <typename T> void on_client(ClientKey client, std::uint64_t request, T& unexpected);
   void reply(ClientKey client, std::uint64_t request, client::Reply message);
   void fail(ClientKey client, std::uint64_t request, Code code, std::string why);
-  void begin_request(ClientKey client, std::uint64_t request, PendingRequest pending);
+  void begin_request(const RequestKey& key, Clients::Kind kind, const ObjectId& id, std::int64_t timeout_ns,
+                     std::uint64_t errand = 0);
   bool too_many_objects(ClientKey client, std::uint64_t request, std::size_t more);
-  void end_request(ClientKey client, std::uint64_t request);
-  void stop_request(ClientKey client, std::uint64_t request, Code code);
+  void stop_request(const RequestKey& key, Code code);
+  void stop_get(const RequestKey& key, Record& record, Code code, const std::string& who);
   void became_ready(Record& record, const Found* found = nullptr);
   void end_wait(RequestKey key);
   void send_notify(Record& record);
-  void send_delete(std::uint64_t key);
+  void ask_home(const RequestKey& asked, const ObjectId& id, std::int64_t timeout_ns, Message message);
+  void send_errand(std::uint64_t key);
+  void end_errand(std::uint64_t key, client::Reply answer);
   Time deadline_of(std::int64_t timeout_ns) const;
 
   Record& record(const ObjectId& id);
   Record* find(const ObjectId& id);
   const Record* find(const ObjectId& id) const;
   Copy* current_copy(const Record& record);
-  void forget_if_unused(const ObjectId& id);
+  const Copy* current_copy(const Record& record) const;
 
   AgentOptions options_;
   const Limits& limits_;
@@ -319,6 +299,13 @@ class Agent::Impl final : private Directory::Host {
   Directory directory_;
   ObjectTable table_;
   Timers timers_;
+  Clients clients_;
+  Errands errands_;
+  Room room_;
+  Pulls pulls_;
+  Serves serves_;
+  Slots slots_;
+  Coordinator coordinator_;
 
   // During a step only.
   Time now_;
@@ -328,15 +315,11 @@ class Agent::Impl final : private Directory::Host {
   std::vector<NodeRef> alive_;                    // sorted
   std::unordered_map<ObjectId, Record> records_;  // never iterated: the order would differ from run to run
   std::map<NodeId, std::set<ObjectId>> by_home_;  // the ids of all records
-  std::unordered_map<ClientKey, ClientState> clients_;
-  std::unordered_map<TransferId, PullState> pulls_;
-  std::unordered_map<ServeId, ServeState> serves_;
-  std::map<ObjectId, std::vector<ParkedPull>> parked_pulls_;
-  std::optional<Timers::Handle> parked_timer_;
+  // What `settle` has to look at: records that may be unwanted or unused, and ids that may be served now.
+  std::set<ObjectId> touched_;
+  std::set<ObjectId> servable_;
   std::map<ObjectId, std::vector<PassOn>> parked_passes_;  // of objects that are still on their way here
   std::map<RequestKey, WaitState> waits_;
-  std::map<std::uint64_t, DeleteState> deletes_;
-  std::deque<RoomRequest> room_queue_;
   std::optional<Timers::Handle> room_timer_;
   std::deque<Message> local_;           // from this node to itself
   std::map<NodeId, Time> unreachable_;  // alive, but not directly: relay to them until then
@@ -347,32 +330,12 @@ class Agent::Impl final : private Directory::Host {
   std::set<std::uint64_t> open_requests_;  // numbers of the wants and puts that are not answered
   std::uint64_t rate_estimate_;            // bytes/s that a sender is taken to have, from what fetches achieved
 
-  std::map<SlotKey, SlotRecord> slots_;
-  std::map<CopyKey, std::pair<SlotKey, std::size_t>> feeds_;  // whose input a copy is
-  std::map<std::pair<CopyKey, std::uint32_t>, SlotKey>
-      combines_;                                     // whose output a slice is, while it is being combined
-  std::map<CopyKey, std::vector<CopyKey>> used_by_;  // copies that its combine reads until it is closed
-  struct Export {
-    CopyKey copy = 0;
-    std::uint32_t slots = 0;
-  };
-  std::map<std::pair<ObjectId, Version>, Export> exports_;  // what others may pull because a slot keeps it
-  std::map<ObjectId, Coordinated> reductions_;
-  struct Ended {
-    ReduceReport report;
-    Version version = 0;
-    std::pair<NodeId, std::uint64_t> asked;
-  };
-  Recent<Ended> ended_;  // what became of reduces, for those who ask
-  std::map<std::uint64_t, ReduceAsk> asks_;
   Recent<NodeRef> started_;  // reduces that were asked for here, and who coordinates them
 
   enum class Leaving : std::uint8_t { kNo, kDraining, kGone } leaving_ = Leaving::kNo;
   std::optional<Timers::Handle> leave_timer_;
 
   std::uint64_t next_request_ = 1;
-  std::uint64_t next_transfer_ = 1;
-  std::uint64_t next_serve_ = 1;
   std::uint64_t next_id_ = 1;
 };
 

@@ -1,312 +1,125 @@
-// Pulling from parents and serving children.
-//
-// No cycles, whatever the homes say. A child is never ahead of its parent, and one that has children of its own must be
-// strictly behind (unless the parent is where the bytes come into being); a copy takes children only once it is attached or
-// complete itself, so that it has told its own parent about them.
-//
-// A copy of one slice that has no bytes takes children at once, so that a chain of seven need not attach one after the other;
-// but only those that its own home has assigned later than itself. In a circle of copies without bytes each one would have
-// been assigned later than the one before it, which cannot be; and a copy that is assigned anew has told its parent about
-// the children that it had, as before. (Slices of an allreduce go round a ring, whose nodes ask in any order.)
+#include "core/agent/pulls.h"
+
 #include <algorithm>
 
 #include "base/check.h"
 #include "base/coverage.h"
-#include "core/agent/impl.h"
 
 namespace hoplite {
-namespace {
-// Pulls that wait at one copy for it to be attached; more are refused and ask again.
-constexpr std::size_t kMaxParkedPulls = 64;
-constexpr std::uint64_t kWorthMeasuring = kMiB;
-constexpr std::uint32_t kMostSilences = 6;  // patience is doubled that often
-}  // namespace
 
-void Agent::Impl::open_in_data_plane(Copy& copy) {
-  if (copy.open) return;
-  copy.open = true;
-  const bool complete = copy.state == CopyState::kComplete;
-  emit(effect::OpenCopy{copy.key, copy.extent, copy.slice_count(), complete});
-  if (!complete && copy.written > 0) emit(effect::GrowCopy{copy.key, copy.written});
+void Pulls::set_owner(CopyKey copy, Owner owner) { courses_[copy].owner = owner; }
+
+void Pulls::forget(CopyKey copy) { courses_.erase(copy); }
+
+void Pulls::start(CopyUse use, Start start, Effects& out) {
+  const auto course = courses_.find(use.key());
+  CHECK(course != courses_.end(), use.key());
+  Way& way = course->second.ways[start.pull.slice];
+  CHECK(way.transfer == 0, use.key(), start.pull.slice, way.transfer);
+  way.transfer = start.pull.transfer = next_++;
+  way.parent = start.parent;
+  way.front = start.pull.offset;
+  const CopyKey copy = use.key();
+  running_[way.transfer] = {std::move(use), start.pull.slice, start.pull.priority};
+  out.emplace_back(
+      effect::StartPull{start.parent, std::move(start.address), copy, start.pull, patience(course->second, way)});
 }
 
-bool Agent::Impl::has_children(const Copy& copy) const { return copy.serves > 0 || parked_pulls_.contains(copy.id); }
-
-// Those that are parked do not count: they depend on nothing yet, so they cannot be part of a cycle.
-bool Agent::Impl::has_children(const Copy& copy, std::uint32_t slice) const {
-  return slice < copy.slices.size() && copy.slices[slice].children > 0;
+// Where one parent after the other is silent, our own link is full, and asking again makes it fuller. An input has nobody
+// else to be pulled from: silence only tells of a connection that died without a word.
+Duration Pulls::patience(const Course& course, const Way& way) const {
+  const std::int64_t stalls = std::int64_t{1} << std::min(way.silences, limits_.stall_doublings);
+  const bool input = std::holds_alternative<InputOf>(course.owner);
+  return limits_.stall_after * stalls * (input ? limits_.input_stalls : 1);
 }
 
-// Valid bytes from the front of the object.
-std::uint64_t Agent::Impl::front_bytes(const Copy& copy) const {
-  if (copy.state == CopyState::kComplete) return copy.extent.size;
-  if (copy.state == CopyState::kWriting && !copy.combined) return copy.written;
-  std::uint64_t front = 0;
-  for (std::uint32_t i = 0; i < copy.slices.size(); ++i) {
-    const SliceFetch& slice = copy.slices[i];
-    front = slice.done ? slice.end : std::max(progress_.valid(copy.key, i).front(), slice.watermark);
-    if (front < slice.end) break;
-  }
-  return front;
+Duration Pulls::pause_after(std::uint32_t failures) const {
+  if (failures <= limits_.quick_retries) return {};
+  return limits_.retry_backoff * std::min<std::int64_t>(failures, limits_.slowest_retry);
 }
 
-// --- as a child ----------------------------------------------------------------------------------------------------------
-
-// Where one parent after the other is silent, our own link is full, and asking again makes it fuller.
-Duration Agent::Impl::patience(std::uint32_t silences) const {
-  return limits_.stall_after * (std::int64_t{1} << std::min(silences, kMostSilences));
+void Pulls::prioritize(CopyKey copy, std::uint32_t slice, Priority priority, Effects& out) {
+  const TransferId transfer = transfer_of(copy, slice);
+  if (transfer == 0) return;
+  if (std::exchange(running_.at(transfer).priority, priority) != priority)
+    out.emplace_back(effect::PrioritizePull{transfer, priority});
 }
 
-// False: there is no way to this parent.
-bool Agent::Impl::start_pull(Record& record, Copy& copy, std::uint32_t slice, NodeRef parent) {
-  SliceFetch& fetch = copy.slices[slice];
-  fetch.parent = parent;
-  const Address* address = membership_.address_of(parent.id);
-  if (address == nullptr || parent.id == self().id || copy.closing) {
-    record.avoid.push_back(parent.id);
-    return false;
-  }
-  fetch.transfer = next_transfer_++;
-  fetch.attached = false;
-  pulls_[fetch.transfer] = {copy.key, slice};
-  ++copy.pulls;
-  membership_.touch(now_, parent.id);
-  PullRequest pull{fetch.transfer,
-                   copy.id,
-                   copy.version,
-                   slice,
-                   copy.slice_count(),
-                   fetch.watermark,
-                   has_children(copy, slice),
-                   Priority::kNormal,
-                   false,
-                   copy.id,
-                   fetch.ticket};
-  emit(effect::StartPull{parent, *address, copy.key, pull, patience(fetch.silences)});
-  return true;
+Priority Pulls::priority(CopyKey copy, std::uint32_t slice) const {
+  const TransferId transfer = transfer_of(copy, slice);
+  CHECK(transfer != 0, copy, slice);
+  return running_.at(transfer).priority;
 }
 
-void Agent::Impl::on(const event::PullAccepted& e) {
-  const auto it = pulls_.find(e.transfer);
-  if (it == pulls_.end()) return;
-  Copy& copy = *table_.find(it->second.copy);
-  if (const auto feed = feeds_.find(copy.key); feed != feeds_.end()) {
-    feed_at(feed->second).failures = 0;
-    return;
-  }
-  if (!copy.current) return;
-  copy.slices[it->second.slice].attached = true;
-  if (Record* r = find(copy.id)) r->attempts = 0;
-  reconsider_parked(copy.id);
+TransferId Pulls::transfer_of(CopyKey copy, std::uint32_t slice) const {
+  const auto course = courses_.find(copy);
+  if (course == courses_.end()) return 0;
+  const auto way = course->second.ways.find(slice);
+  return way == course->second.ways.end() ? 0 : way->second.transfer;
 }
 
-void Agent::Impl::on(const event::PullSilent& e) {
-  const auto it = pulls_.find(e.transfer);
-  if (it == pulls_.end()) return;
+NodeRef Pulls::last_parent(CopyKey copy, std::uint32_t slice) const {
+  const auto course = courses_.find(copy);
+  if (course == courses_.end()) return {};
+  const auto way = course->second.ways.find(slice);
+  return way == course->second.ways.end() ? NodeRef{} : way->second.parent;
+}
+
+// nullptr: it is over, or nobody's any more.
+Pulls::Way* Pulls::way_of(TransferId transfer, Course** course) {
+  const auto running = running_.find(transfer);
+  if (running == running_.end()) return nullptr;
+  const auto it = courses_.find(running->second.use.key());
+  if (it == courses_.end()) return nullptr;
+  Way& way = it->second.ways.at(running->second.slice);
+  CHECK(way.transfer == transfer, way.transfer, transfer);
+  if (course != nullptr) *course = &it->second;
+  return &way;
+}
+
+// --- events --------------------------------------------------------------------------------------------------------------
+
+std::optional<Pulls::Accepted> Pulls::on_accepted(TransferId transfer) {
+  Course* course = nullptr;
+  Way* way = way_of(transfer, &course);
+  if (way == nullptr) return std::nullopt;
+  way->failures = 0;
+  const Running& running = running_.at(transfer);
+  return Accepted{course->owner, running.use.key(), running.slice};
+}
+
+void Pulls::on_silent(TransferId transfer, Effects& out) {
+  if (!running_.contains(transfer)) return;
   COVERAGE_MARK(parent_fell_silent);
-  const PullState& pull = it->second;
-  Copy& copy = *table_.find(pull.copy);
-  if (const auto feed = feeds_.find(pull.copy); feed != feeds_.end()) ++feed_at(feed->second).silences;
-  else if (copy.current) ++copy.slices[pull.slice].silences;
-  emit(effect::CancelPull{e.transfer});  // PullEnded tells how far it got; then the home is asked for another parent
+  if (Way* way = way_of(transfer)) ++way->silences;
+  out.emplace_back(effect::CancelPull{transfer});
 }
 
-void Agent::Impl::on(const event::PullEnded& e) {
-  const auto it = pulls_.find(e.transfer);
-  if (it == pulls_.end()) return;
-  const PullState pull = it->second;
-  pulls_.erase(it);
-  Copy& copy = *table_.find(pull.copy);
-  --copy.pulls;
-  if (const auto feed = feeds_.find(copy.key); feed != feeds_.end()) return feed_ended(feed->second, e);
-  if (!copy.current) {
-    collect(pull.copy);
-    return try_room();
-  }
-  SliceFetch& slice = copy.slices[pull.slice];
-  slice.transfer = 0;
-  slice.attached = false;
-  if (e.valid.front() > slice.watermark) slice.silences = 0;
-  slice.watermark = std::clamp(e.valid.front(), slice.watermark, slice.end);
-  Record& r = records_.at(copy.id);
-  if (e.how == PullEnd::kComplete) {
-    CHECK(slice.watermark == slice.end, copy.id.to_string(), slice.watermark, slice.end);
-    slice.done = true;
-    if (std::ranges::all_of(copy.slices, &SliceFetch::done)) return complete_fetch(r, copy);
-    return reconsider_parked(copy.id);
-  }
-  if (r.gets.empty() && !has_children(copy) && !copy.kept) return abandon_if_unwanted(r);
-  if (std::ranges::find(r.avoid, slice.parent.id) == r.avoid.end()) r.avoid.push_back(slice.parent.id);
-  // The first retries are immediate: a parent died, and every millisecond counts. After that, patience.
-  if (++r.attempts <= 3) return send_want(r);
-  COVERAGE_MARK(fetch_backs_off);
-  want_later(r, limits_.retry_backoff * std::min<std::int64_t>(r.attempts, 25));
+std::optional<Pulls::Ended> Pulls::on_ended(const event::PullEnded& e) {
+  Course* course = nullptr;
+  Way* way = way_of(e.transfer, &course);
+  const auto it = running_.find(e.transfer);
+  if (it == running_.end()) return std::nullopt;
+  const Running running = std::move(it->second);
+  running_.erase(it);
+  if (way == nullptr) return std::nullopt;
+  way->transfer = 0;
+  if (e.valid.front() > way->front) way->silences = 0;
+  if (e.how != PullEnd::kComplete) ++way->failures;
+  return Ended{course->owner, running.use.key(), running.slice, way->parent, e.how, e.valid, way->failures};
 }
 
-// At what rate the fetch went, KiB/s; 0 if that says little about links: small objects, and those that were still written.
-std::uint32_t Agent::Impl::pace_kib(const Copy& copy) const {
-  if (copy.extent.size < kWorthMeasuring || !copy.complete_at_start) return 0;
-  const double seconds = std::max((now_ - copy.fetch_started).seconds(), 1e-6);
-  const double rate_kib = std::clamp(static_cast<double>(copy.extent.size) / seconds / 1024, 1.0, 4e9);
-  return static_cast<std::uint32_t>(rate_kib);
-}
-
-void Agent::Impl::complete_fetch(Record& record, Copy& copy) {
-  copy.state = CopyState::kComplete;
-  copy.committed = true;
-  copy.combined = copy.kept = false;
-  record.fetch = Fetch::kIdle;
-  record.avoid.clear();
-  timers_.cancel(record.want_timer);
-  emit(effect::SealCopy{copy.key});
-  table_.touch(copy);
-  announce(record, pace_kib(copy));
-  fulfil_gets(record);
-  became_ready(record);
-  reconsider_parked(copy.id);
-}
-
-// --- as a parent ---------------------------------------------------------------------------------------------------------
-
-void Agent::Impl::on(const event::PullAsked& e) {
-  // A peer that we have not heard of yet is welcome: it proved that it belongs here.
-  const bool known = membership_.address_of(e.peer.id) != nullptr;
-  if (known && !membership_.is_alive(e.peer))
-    return emit(effect::RefusePull{e.channel, e.pull.transfer, Code::kUnavailable});
-  consider_pull({e.peer, e.channel, e.pull, now_});
-}
-
-void Agent::Impl::consider_pull(const ParkedPull& asked) {
-  const PullRequest& pull = asked.pull;
-  const auto refuse = [&] { emit(effect::RefusePull{asked.channel, pull.transfer, Code::kUnavailable}); };
-  Record* r = find(pull.id);
-  Copy* copy = r == nullptr ? nullptr : current_copy(*r);
-  if (pull.slices == 0 || pull.slices > limits_.max_slices || pull.slice >= pull.slices) return refuse();
-  if (copy == nullptr || copy->version != pull.version) {
-    if (const auto exported = exports_.find({pull.id, pull.version}); exported != exports_.end())
-      return serve_export(*table_.find(exported->second.copy), asked);
-    if (pull.slot) return park(asked);  // its order is on the way
-  }
-  // The child may be faster than the home's word to us: what we have asked for, we may get.
-  if (copy == nullptr && r != nullptr && r->fetch == Fetch::kAsking) return park(asked);
-  if (copy == nullptr || copy->version != pull.version) {
-    COVERAGE_MARK(pull_refused_no_such_copy);
-    send(home(pull.id), Withdraw{pull.id, pull.version});  // somebody believes that we have it
-    return refuse();
-  }
-  if (copy->closing || copy->serves >= 2 * limits_.max_children * pull.slices) return refuse();
-  const SliceRange range = slice_range(copy->extent.size, pull.slices, pull.slice);
-  if (pull.offset < range.begin || pull.offset > range.end) return refuse();
-  if (copy->state == CopyState::kComplete) return accept_pull(*copy, asked);
-  if (pull.slices != copy->slice_count()) return refuse();
-
-  const bool writing = copy->state == CopyState::kWriting && !copy->combined;
-  const bool attached = writing ? r->put && r->put->claimed : copy->slices[pull.slice].attached;
-  const bool done = !writing && copy->slices[pull.slice].done;
-  if (done) return accept_pull(*copy, asked);
-  const std::uint64_t here = writing ? copy->written : progress_.valid(copy->key, pull.slice).front();
-  // Where the bytes come into being there is no parent, so no cycle: it need not be ahead already.
-  const bool source = writing || copy->slices[pull.slice].combined;
-  const bool empty = pull.slices == 1 && !source && here == range.begin;
-  const bool in_order = empty && !pull.has_children && pull.ticket.follows(copy->slices[pull.slice].ticket);
-  if (!attached && !in_order) return park(asked);
-  if (here < pull.offset || (pull.has_children && here == pull.offset && !source) || (empty && !in_order)) {
-    COVERAGE_MARK(pull_refused_not_ahead);
-    return refuse();
-  }
-  if (!attached) COVERAGE_MARK(child_before_parent);
-  accept_pull(*copy, asked);
-}
-
-void Agent::Impl::park(const ParkedPull& asked) {
-  auto& parked = parked_pulls_[asked.pull.id];
-  // A child that asks again has given up what it asked before.
-  std::erase_if(parked, [&](const ParkedPull& p) {
-    return p.peer.id == asked.peer.id && p.pull.slice == asked.pull.slice && p.pull.version == asked.pull.version;
-  });
-  if (parked.size() >= kMaxParkedPulls)
-    return emit(effect::RefusePull{asked.channel, asked.pull.transfer, Code::kUnavailable});
-  COVERAGE_MARK(pull_parked);
-  parked.push_back(asked);
-  if (!parked_timer_) timers_.set(parked_timer_, now_ + park_for(), {Timer::Kind::kParked, {}, 0, 0});
-}
-
-// Longer than a child waits that has others to ask.
-Duration Agent::Impl::park_for() const { return limits_.stall_after * 8; }
-
-// Nobody tells us when a child gives up what it has asked for. One that still waits asks again, here or elsewhere.
-void Agent::Impl::refuse_stale_pulls() {
-  parked_timer_.reset();
-  Time oldest = Time::never();
-  for (auto& [id, parked] : parked_pulls_) {
-    std::erase_if(parked, [&](const ParkedPull& asked) {
-      if (asked.since + park_for() > now_) return false;
-      COVERAGE_MARK(parked_pull_refused);
-      emit(effect::RefusePull{asked.channel, asked.pull.transfer, Code::kUnavailable});
-      return true;
-    });
-    for (const ParkedPull& asked : parked) oldest = std::min(oldest, asked.since);
-  }
-  std::erase_if(parked_pulls_, [](const auto& item) { return item.second.empty(); });
-  if (oldest != Time::never()) timers_.set(parked_timer_, oldest + park_for(), {Timer::Kind::kParked, {}, 0, 0});
-}
-
-void Agent::Impl::accept_pull(Copy& copy, const ParkedPull& asked) {
-  open_in_data_plane(copy);
-  const ServeId serve = next_serve_++;
-  serves_[serve] = {copy.key, asked.pull.slice, asked.peer};
-  ++copy.serves;
-  if (asked.pull.slice < copy.slices.size()) ++copy.slices[asked.pull.slice].children;
-  table_.touch(copy);
-  emit(effect::AcceptPull{asked.channel, serve, copy.key, asked.pull});
-}
-
-// The copy was attached, or became complete.
-void Agent::Impl::reconsider_parked(const ObjectId& id) {
-  for (const PassOn& asked : take_parked_passes(id)) pass_on(asked);
-  const auto it = parked_pulls_.find(id);
-  if (it == parked_pulls_.end()) return;
-  const std::vector<ParkedPull> parked = std::move(it->second);
-  parked_pulls_.erase(it);
-  for (const ParkedPull& asked : parked) consider_pull(asked);
-}
-
-void Agent::Impl::refuse_parked(const ObjectId& id) {
-  for (const PassOn& asked : take_parked_passes(id)) refuse_pass(asked);
-  const auto it = parked_pulls_.find(id);
-  if (it == parked_pulls_.end()) return;
-  for (const ParkedPull& asked : it->second)
-    emit(effect::RefusePull{asked.channel, asked.pull.transfer, Code::kUnavailable});
-  parked_pulls_.erase(it);
-}
-
-void Agent::Impl::on(const event::ServeEnded& e) {
-  const auto it = serves_.find(e.serve);
-  if (it == serves_.end()) return;
-  const auto [key, slice, child] = it->second;
-  serves_.erase(it);
-  Copy& copy = *table_.find(key);
-  --copy.serves;
-  if (slice < copy.slices.size() && copy.slices[slice].children > 0) --copy.slices[slice].children;
-  if (!copy.current) {
-    collect(key);
-  } else if (copy.state == CopyState::kGrowing) {
-    abandon_if_unwanted(records_.at(copy.id));
-  }
-  try_room();
-}
-
-void Agent::Impl::on(const event::CopyClosed& e) {
-  Copy* copy = table_.find(e.copy);
-  if (copy == nullptr) return;
-  copy->open = copy->closing = false;
-  collect(e.copy);
-  if (const auto used = used_by_.find(e.copy); used != used_by_.end()) {
-    const std::vector<CopyKey> inputs = std::move(used->second);
-    used_by_.erase(used);
-    for (const CopyKey input : inputs) release_hold(input);
-  }
-  try_room();
+void Pulls::check_invariants() const {
+  std::size_t owned = 0;
+  for (const auto& [copy, course] : courses_)
+    for (const auto& [slice, way] : course.ways) {
+      if (way.transfer == 0) continue;
+      const auto running = running_.find(way.transfer);
+      CHECK(running != running_.end(), copy, slice, way.transfer);
+      CHECK(running->second.use.key() == copy && running->second.slice == slice, copy, slice, way.transfer);
+      ++owned;
+    }
+  CHECK(owned <= running_.size(), owned, running_.size());
 }
 
 }  // namespace hoplite

@@ -1,6 +1,7 @@
 // Clients that write. A put is claimed at the id's home; for an id minted here that is this node, and costs no message.
 #include <algorithm>
 
+#include "base/check.h"
 #include "base/coverage.h"
 #include "core/agent/impl.h"
 
@@ -19,14 +20,13 @@ void Agent::Impl::on_client(ClientKey client, std::uint64_t request, client::Put
   if (find(id) == nullptr && too_many_objects(client, request, 1)) return;
   Copy* copy = add_put_copy(id, payload_bytes_, std::move(m.meta), Alignment::kCacheLine);
   if (copy == nullptr) return reply(client, request, client::UseCreate{});
-  begin_request(client, request, {PendingRequest::Kind::kPut, id, 0});
+  begin_request({client, request}, Clients::Kind::kPut, id, m.timeout_ns);
   if (payload_bytes_ > 0) emit(effect::StorePayload{copy->extent});
   copy->written = payload_bytes_;
   Record& r = record(id);
   begin_put(r, *copy, client);
   r.put->client_request = request;
   r.put->sealing = true;
-  timers_.set(r.put->deadline, deadline_of(m.timeout_ns), {Timer::Kind::kRequestDeadline, {}, client, request});
   send_claim(r);
 }
 
@@ -40,83 +40,64 @@ void Agent::Impl::on_client(ClientKey client, std::uint64_t request, client::Cre
     return fail(client, request, code, "object " + id.to_string());
   if (find(id) == nullptr && too_many_objects(client, request, 1)) return;
   if (!table_.allocator().fits(m.size)) return fail(client, request, Code::kStoreFull, room_numbers(m.size));
-  begin_request(client, request, {PendingRequest::Kind::kRoom, id, 0});
-  if (room_queue_.empty() && create_now(client, request, id, m.size, m.meta)) return;
-  if (room_queue_.size() >= limits_.max_waiting_for_room)
+  begin_request({client, request}, Clients::Kind::kCreate, id, m.timeout_ns);
+  Room::Create create{client, request, id, std::move(m.meta)};
+  if (room_.empty() && create_now(create, m.size)) return;
+  if (room_.size() >= limits_.max_waiting_for_room)
     return fail(client, request, Code::kStoreFull,
-                std::to_string(room_queue_.size()) + " others wait for room already; " + room_numbers(m.size));
-  RoomRequest waiting{id, m.size, true, 0, client, request, std::move(m.meta), {}};
-  timers_.set(waiting.deadline, deadline_of(m.timeout_ns), {Timer::Kind::kRequestDeadline, {}, client, request});
-  queue_for_room(std::move(waiting));
+                std::to_string(room_.size()) + " others wait for room already; " + room_numbers(m.size));
+  room_.wait(std::move(create), m.size);
 }
 
 // False: there is no room. Otherwise the request is answered.
-bool Agent::Impl::create_now(ClientKey client, std::uint64_t request, const ObjectId& id, std::uint64_t size,
-                             const std::string& meta) {
+bool Agent::Impl::create_now(const Room::Create& create, std::uint64_t size) {
   // Somebody else may have put it while this one waited for room.
-  if (const Code code = put_refused(id); code != Code::kOk) {
-    fail(client, request, code, "object " + id.to_string());
+  if (const Code code = put_refused(create.id); code != Code::kOk) {
+    fail(create.client, create.request, code, "object " + create.id.to_string());
     return true;
   }
-  Copy* copy = add_put_copy(id, size, meta, Alignment::kPage);
+  Copy* copy = add_put_copy(create.id, size, create.meta, Alignment::kPage);
   if (copy == nullptr) return false;
-  copy->writer = client;
-  clients_[client].writing[copy->key] = Code::kOk;
-  reply(client, request, client::Created{id, copy->key, copy->extent.offset, size});
-  Record& r = record(id);
-  begin_put(r, *copy, client);
+  clients_.begin_writing(create.client, table_.use(*copy, CopyUser::kWriter));
+  reply(create.client, create.request, client::Created{create.id, copy->key, copy->extent.offset, size});
+  Record& r = record(create.id);
+  begin_put(r, *copy, create.client);
   send_claim(r);
   return true;
 }
 
 void Agent::Impl::on_client(ClientKey client, std::uint64_t, client::Advance& m) {
-  Copy* copy = table_.find(m.copy);
-  if (copy == nullptr || copy->writer != client) return;
+  Copy* copy = clients_.written_by(client, m.copy);
+  if (copy == nullptr) return;
   const std::uint64_t bytes = std::min(m.bytes, copy->extent.size);
   if (bytes <= copy->written) return;
   copy->written = bytes;
-  if (copy->open && !copy->closing) emit(effect::GrowCopy{copy->key, bytes});
+  if (copy->in_data_plane() == InDataPlane::kOpen) emit(effect::GrowCopy{copy->key, bytes});
 }
 
 void Agent::Impl::on_client(ClientKey client, std::uint64_t request, client::Seal& m) {
-  const auto state = clients_.find(client);
-  Copy* copy = table_.find(m.copy);
-  const bool writing = state != clients_.end() && state->second.writing.contains(m.copy);
-  if (!writing || copy == nullptr)
+  Copy* copy = clients_.written_by(client, m.copy);
+  if (copy == nullptr)
     return fail(client, request, Code::kInvalidArgument,
                 "no object of this client is being written as " + std::to_string(m.copy));
-  const Code refused = state->second.writing[m.copy];
-  state->second.writing.erase(m.copy);
-  copy->writer = 0;
-  const ObjectId id = copy->id;
-  if (refused != Code::kOk) {
-    collect(copy->key);
-    try_room();
-    return fail(client, request, refused, "object " + id.to_string());
-  }
-  Record& r = record(id);
-  begin_request(client, request, {PendingRequest::Kind::kPut, id, 0});
+  const Code refused = clients_.end_writing(client, m.copy);
+  if (refused != Code::kOk) return fail(client, request, refused, "object " + copy->id.to_string());
+  Record& r = records_.at(copy->id);
+  CHECK(r.put && r.put->copy == m.copy, copy->id.to_string(), m.copy);
+  begin_request({client, request}, Clients::Kind::kPut, copy->id, m.timeout_ns);
   copy->written = copy->extent.size;
-  if (copy->open && !copy->closing) emit(effect::GrowCopy{copy->key, copy->written});
+  if (copy->in_data_plane() == InDataPlane::kOpen) emit(effect::GrowCopy{copy->key, copy->written});
   r.put->sealing = true;
   r.put->client_request = request;
-  timers_.set(r.put->deadline, deadline_of(m.timeout_ns), {Timer::Kind::kRequestDeadline, {}, client, request});
   if (r.put->claimed) send_claim(r);
 }
 
 void Agent::Impl::on_client(ClientKey client, std::uint64_t, client::Abort& m) {
-  const auto state = clients_.find(client);
-  Copy* copy = table_.find(m.copy);
-  if (state == clients_.end() || copy == nullptr || state->second.writing.erase(m.copy) == 0) return;
-  copy->writer = 0;
-  const ObjectId id = copy->id;
-  Record* r = find(id);
-  if (r != nullptr && r->put && r->put->copy == m.copy) {
-    give_up_put(*r);
-  } else {
-    collect(m.copy);
-  }
-  try_room();
+  const Copy* copy = clients_.written_by(client, m.copy);
+  if (copy == nullptr) return;
+  Record* r = find(copy->id);
+  clients_.end_writing(client, m.copy);
+  if (r != nullptr && r->put && r->put->copy == m.copy) give_up_put(*r);
 }
 
 // --- the claim at the home -----------------------------------------------------------------------------------------------
@@ -129,19 +110,17 @@ Code Agent::Impl::put_refused(const ObjectId& id) const {
   if (tombstones_.contains(id)) return Code::kDeleted;
   const Record* r = find(id);
   if (r == nullptr) return Code::kOk;
-  const Copy* copy = r->copy == 0 ? nullptr : table_.find(r->copy);
+  const Copy* copy = current_copy(*r);
   // Bytes without a source prove nothing: the home knows whether it still exists.
-  const bool stranded =
-      copy != nullptr && copy->state == CopyState::kGrowing &&
-      std::ranges::none_of(copy->slices, [](const SliceFetch& s) { return s.transfer != 0 || s.done; });
+  const bool stranded = copy != nullptr && copy->life() == CopyLife::kFetching &&
+                        std::ranges::all_of(copy->slices, &CopySlice::needs_parent);
   return r->put || (copy != nullptr && !stranded) ? Code::kExists : Code::kOk;
 }
 
 Copy* Agent::Impl::add_put_copy(const ObjectId& id, std::uint64_t size, std::string meta, Alignment alignment) {
-  Copy* copy = table_.add(id, random_.next_nonzero(), size, alignment);
+  Copy* copy = table_.add(id, random_.next_nonzero(), size, alignment, CopyLife::kWriting);
   if (copy == nullptr) return nullptr;
   copy->meta = std::move(meta);
-  copy->state = CopyState::kWriting;
   copy->primary = true;
   return copy;
 }
@@ -151,7 +130,7 @@ void Agent::Impl::begin_put(Record& record, Copy& copy, ClientKey client) {
   if (record.fetch != Fetch::kIdle) stop_asking(record);
   if (const Copy* stranded = current_copy(record)) {
     send(record.home, Withdraw{record.id, stranded->version});
-    detach(record);
+    retire(record);
   }
   record.copy = copy.key;
   record.put = PutState{};
@@ -161,7 +140,7 @@ void Agent::Impl::begin_put(Record& record, Copy& copy, ClientKey client) {
 
 void Agent::Impl::send_claim(Record& record) {
   PutState& put = *record.put;
-  const Copy& copy = *table_.find(put.copy);
+  const Copy& copy = table_.at(put.copy);
   put.request = next_request_++;
   if (put.first_request == 0) {
     put.first_request = put.request;
@@ -170,7 +149,7 @@ void Agent::Impl::send_claim(Record& record) {
   put.sealed_sent = put.sealing;
   put.asked.insert(record.home);
   const bool small = put.sealing && copy.extent.size <= limits_.inline_bytes && record.home.id != self().id;
-  timers_.set(put.retry, now_ + limits_.request_retry, {Timer::Kind::kClaim, record.id, 0, 0});
+  timers_.set(put.retry, now_ + limits_.request_retry, timer::Claim{record.id});
   send(record.home, PutRequest{put.request, record.id, copy.version, copy.extent.size, copy.meta, put.sealing},
        small ? effect::Payload::kExtent : effect::Payload::kNone, copy.extent);
 }
@@ -187,57 +166,45 @@ void Agent::Impl::on(NodeRef from, const PutReply& m) {
   if (r->put->sealing) return send_claim(*r);
   // Bytes may be asked for from now on.
   fulfil_gets(*r);
-  reconsider_parked(m.id);
+  servable_.insert(m.id);
 }
 
 void Agent::Impl::commit_put(Record& record) {
-  Copy& copy = *table_.find(record.put->copy);
-  copy.state = CopyState::kComplete;
-  copy.committed = true;
-  if (copy.open && !copy.closing) emit(effect::SealCopy{copy.key});
-  const PutState put = *record.put;
-  timers_.cancel(record.put->deadline);
-  record.put.reset();
-  if (put.client_request != 0 && clients_.contains(put.client))
+  Copy& copy = table_.at(record.put->copy);
+  table_.become(copy, CopyLife::kComplete);
+  if (copy.in_data_plane() == InDataPlane::kOpen) emit(effect::SealCopy{copy.key});
+  const PutState put = end_put(record);
+  if (put.client_request != 0 && clients_.is_known(put.client))
     reply(put.client, put.client_request, client::PutDone{record.id});
   fulfil_gets(record);
   became_ready(record);
-  reconsider_parked(record.id);
+  servable_.insert(record.id);
+}
+
+PutState Agent::Impl::end_put(Record& record) {
+  PutState put = std::move(*record.put);
+  record.put.reset();
+  timers_.cancel(put.retry);
+  open_requests_.erase(put.first_request);
+  return put;
 }
 
 // The home refused. A client that still writes is told when it seals.
 void Agent::Impl::fail_put(Record& record, Code code, const std::string& why) {
-  const PutState put = *record.put;
-  timers_.cancel(record.put->deadline);
-  timers_.cancel(record.put->retry);
-  open_requests_.erase(put.first_request);
-  record.put.reset();
+  const PutState put = end_put(record);
   for (const NodeRef& home : put.asked)
-    if (home != record.home) send(home, Withdraw{record.id, table_.find(put.copy)->version});
-  if (const auto client = clients_.find(put.client); client != clients_.end()) {
-    if (put.client_request != 0) fail(put.client, put.client_request, code, why);
-    if (client->second.writing.contains(put.copy)) client->second.writing[put.copy] = code;
-  }
-  const ObjectId id = record.id;
-  detach(record);
-  ensure_fetch(record);
-  forget_if_unused(id);
+    if (home != record.home) send(home, Withdraw{record.id, table_.at(put.copy).version});
+  clients_.refuse_writing(put.client, put.copy, code);
+  if (put.client_request != 0 && clients_.is_known(put.client)) fail(put.client, put.client_request, code, why);
+  retire(record);
 }
 
 // The client is gone, gave up, or ran out of time.
 void Agent::Impl::give_up_put(Record& record) {
   COVERAGE_MARK(put_given_up);
-  const ObjectId id = record.id;
-  const Version version = table_.find(record.put->copy)->version;
-  timers_.cancel(record.put->deadline);
-  timers_.cancel(record.put->retry);
-  open_requests_.erase(record.put->first_request);
-  const std::set<NodeRef> asked = std::move(record.put->asked);
-  record.put.reset();
-  for (const NodeRef& home : asked) send(home, Withdraw{id, version});
-  detach(record);
-  ensure_fetch(record);
-  forget_if_unused(id);
+  const PutState put = end_put(record);
+  for (const NodeRef& home : put.asked) send(home, Withdraw{record.id, table_.at(put.copy).version});
+  retire(record);
 }
 
 }  // namespace hoplite

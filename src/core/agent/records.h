@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/agent/clients.h"
 #include "core/agent/timers.h"
 #include "core/objects/object_table.h"
 #include "hoplite/priority.h"
@@ -16,15 +17,11 @@
 
 namespace hoplite {
 
-using RequestKey = std::pair<ClientKey, std::uint64_t>;
-
 struct GetRequest {
-  ClientKey client = 0;
-  std::uint64_t request = 0;
+  RequestKey key;
   bool wait_if_lost = false;
   bool follow = false;
   CopyKey followed = 0;  // the growing copy that it was shown
-  std::optional<Timers::Handle> deadline;
   Priority priority = Priority::kNormal;
 };
 
@@ -38,7 +35,6 @@ struct PutState {
   bool sealing = false;             // the client has nothing to add
   ClientKey client = 0;
   std::uint64_t client_request = 0;  // to be answered with PutDone; 0 = none yet
-  std::optional<Timers::Handle> deadline;
   std::optional<Timers::Handle> retry;
 };
 
@@ -59,11 +55,11 @@ struct Record {
   std::vector<GetRequest> gets;
   Fetch fetch = Fetch::kIdle;
   std::uint64_t want_request = 0;
-  bool told_waiting = false;   // the home says that nobody has put it
-  bool told_reducing = false;  // the home says that it coordinates a reduce into it
-  bool told_lost = false;      // the home says that it is lost; those who wait nevertheless wait on
-  std::uint32_t attempts = 0;
-  bool room_granted = false;  // its turn in the queue for room has come
+  bool told_waiting = false;       // the home says that nobody has put it
+  bool told_reducing = false;      // the home says that it coordinates a reduce into it
+  bool told_lost = false;          // the home says that it is lost; those who wait nevertheless wait on
+  bool room_granted = false;       // its turn in the queue for room has come
+  std::optional<Time> room_since;  // when that was, the last time
   std::vector<NodeId> avoid;
   std::optional<Timers::Handle> want_timer;
 
@@ -84,97 +80,10 @@ struct Record {
   bool wants_notice() const { return !waits.empty() || !watchers.empty(); }
 };
 
-struct PendingRequest {
-  enum class Kind : std::uint8_t { kGet, kPut, kRoom, kWait, kRemove, kReduce } kind = Kind::kGet;
-  ObjectId id;
-  std::uint64_t key = 0;  // kRemove, kReduce: the wire request
-};
-
-struct ClientState {
-  std::unordered_map<std::uint64_t, PendingRequest> requests;
-  std::map<CopyKey, std::uint32_t> views;
-  std::map<CopyKey, Code> writing;  // objects being written; not kOk: the home has refused it
-};
-
 struct WaitState {
   std::set<ObjectId> missing;
   std::vector<ObjectId> ready;
   std::size_t count = 0;
-  std::optional<Timers::Handle> deadline;
-};
-
-struct DeleteState {
-  ClientKey client = 0;
-  std::uint64_t client_request = 0;
-  ObjectId id;
-  NodeRef home;
-  std::optional<Timers::Handle> deadline;
-  std::optional<Timers::Handle> retry;
-};
-
-// Somebody who waits for room: a client's create, a fetch, or a slot of a reduce.
-struct RoomRequest {
-  ObjectId id;
-  std::uint64_t size = 0;
-  bool is_put = false;
-  std::uint64_t slot = 0;
-  ClientKey client = 0;
-  std::uint64_t request = 0;
-  std::string meta;
-  std::optional<Timers::Handle> deadline;
-};
-
-struct PullState {
-  CopyKey copy = 0;
-  std::uint32_t slice = 0;
-};
-
-// A place in a reduce that this node fills (protocol/messages.h, SlotOrder).
-using SlotKey = std::pair<ObjectId, std::uint64_t>;  // target, the coordinator's number
-struct SlotFeed {                                    // an input, as far as it has been pulled
-  SlotInput from;
-  CopyKey copy = 0;         // this slot holds it
-  bool local = false;       // it is another slot's of this node: nothing to pull
-  std::uint32_t slice = 0;  // which one of it `copy` is for
-  TransferId transfer = 0;
-  std::uint64_t watermark = 0;
-  bool done = false;
-  std::uint32_t failures = 0;  // since the last pull that was accepted
-  std::uint32_t silences = 0;  // of those, given up for silence, since the last byte
-  std::optional<Timers::Handle> retry;
-};
-struct SlotRecord {
-  NodeRef coordinator;
-  SlotOrder order;
-  std::vector<CopyKey> own;  // held
-  std::vector<SlotFeed> feeds;
-  CopyKey out = 0;  // held; 0 = a pin, or it waits for room
-  SlotState state = SlotState::kAccepted;
-  std::uint32_t windows = 1;              // parts that are combined one after the other; order.slice is the present one
-  std::optional<Timers::Handle> refresh;  // tell the coordinator how things are
-  std::optional<Timers::Handle> room_deadline;  // then there is none
-  Time waits_since = Time::never();             // the next part, for room
-};
-
-// A client's request about a reduce, on its way to the target's home.
-struct ReduceAsk {
-  ClientKey client = 0;
-  std::uint64_t client_request = 0;
-  ObjectId target;
-  Message message;
-  NodeRef home;
-  std::optional<Timers::Handle> retry;
-};
-struct ServeState {
-  CopyKey copy = 0;
-  std::uint32_t slice = 0;
-  NodeRef child;
-};
-struct ParkedPull {
-  NodeRef peer;
-  ChannelId channel = 0;
-  PullRequest pull;
-  Time since;
 };
 
 }  // namespace hoplite

@@ -15,77 +15,40 @@ constexpr Duration kMostHop = Duration::ms(100);
 
 }  // namespace
 
-// What makes no sense, or is more than this node's limits allow.
-std::optional<Error> Agent::Impl::check_here(const ReduceSpec& spec) const {
-  if (spec.sources.size() <= limits_.max_sources && spec.parts <= limits_.max_slices) return check(spec);
-  return Error{Code::kInvalidArgument, "a reduce may have " + std::to_string(limits_.max_sources) + " sources and " +
-                                           std::to_string(limits_.max_slices) + " parts"};
-}
-
 // --- clients -------------------------------------------------------------------------------------------------------------
 
 void Agent::Impl::on_client(ClientKey client, std::uint64_t request, client::Reduce& m) {
   m.spec.target = id_or_fresh(m.spec.target);
-  if (const auto wrong = check_here(m.spec)) return fail(client, request, wrong->code, wrong->message);
+  if (const auto wrong = check_reduce(m.spec, limits_)) return fail(client, request, wrong->code, wrong->message);
   if (too_many_objects(client, request, m.spec.sources.size())) return;
   const ObjectId target = m.spec.target;
-  ask_home(client, request, target, ReduceRequest{0, std::move(m.spec)});
+  ask_home({client, request}, target, -1, ReduceRequest{0, std::move(m.spec)});
 }
 
 void Agent::Impl::on_client(ClientKey client, std::uint64_t request, client::AddSources& m) {
   if (m.sources.size() > limits_.max_sources) return fail(client, request, Code::kInvalidArgument, "too many sources");
   if (const auto wrong = check_sources(m.target, m.sources)) return fail(client, request, wrong->code, wrong->message);
-  ask_home(client, request, m.target, AddSources{0, m.target, std::move(m.sources)});
+  ask_home({client, request}, m.target, -1, AddSources{0, m.target, std::move(m.sources)});
 }
 
 void Agent::Impl::on_client(ClientKey client, std::uint64_t request, client::GetReduce& m) {
-  ask_home(client, request, m.target, ReduceQuery{0, m.target});
-}
-
-void Agent::Impl::ask_home(ClientKey client, std::uint64_t request, const ObjectId& target, Message message) {
-  if (target.is_nil()) return fail(client, request, Code::kInvalidArgument, "the nil id names no object");
-  const std::uint64_t key = next_request_++;
-  begin_request(client, request, {PendingRequest::Kind::kReduce, target, key});
-  std::visit(
-      [&](auto& m) {
-        if constexpr (requires { m.request; }) m.request = key;
-      },
-      message);
-  asks_[key] = {client, request, target, std::move(message), {}, {}};
-  send_ask(key);
-}
-
-void Agent::Impl::send_ask(std::uint64_t key) {
-  ReduceAsk& ask = asks_.at(key);
-  ask.home = home(ask.target);
-  timers_.set(ask.retry, now_ + limits_.request_retry, {Timer::Kind::kReduceAsk, {}, 0, key});
-  send(ask.home, ask.message);
-}
-
-void Agent::Impl::end_ask(std::uint64_t key, client::Reply answer) {
-  const auto it = asks_.find(key);
-  ReduceAsk ask = std::move(it->second);
-  asks_.erase(it);
-  timers_.cancel(ask.retry);
-  reply(ask.client, ask.client_request, std::move(answer));
+  ask_home({client, request}, m.target, -1, ReduceQuery{0, m.target});
 }
 
 void Agent::Impl::on(NodeRef from, const ReduceReply& m) {
-  const auto it = asks_.find(m.request);
-  if (it == asks_.end()) return;
+  const Errands::Errand* errand = errands_.find(m.request);
+  if (errand == nullptr) return;
   // A home of before that has accepted it may have made the target already, and then it is taken for the present one.
-  if (it->second.home != from && m.code != Code::kOk) return;
-  if (m.code == Code::kUnavailable) {  // the home does not know yet what it should know
-    const Time soon = now_ + limits_.retry_backoff;
-    return timers_.set(it->second.retry, soon, {Timer::Kind::kReduceAsk, {}, 0, m.request});
-  }
+  if (errand->home != from && m.code != Code::kOk) return;
+  // The home does not know yet what it should know.
+  if (m.code == Code::kUnavailable) return errands_.send_at(m.request, now_ + limits_.retry_backoff);
   if (m.code == Code::kOk) {
     // As long as no source has come, nobody but its coordinator and its asker may know of a reduce.
-    if (std::holds_alternative<ReduceRequest>(it->second.message)) started_.put(m.target, from);
-    return end_ask(m.request, client::Reducing{m.target});
+    if (std::holds_alternative<ReduceRequest>(errand->message)) started_.put(m.target, from);
+    return end_errand(m.request, client::Reducing{m.target});
   }
   const std::string who = "object " + m.target.to_string() + " (home " + from.id.to_string() + ")";
-  end_ask(m.request, client::Failed{m.code, m.text.empty() ? who : who + ": " + m.text});
+  end_errand(m.request, client::Failed{m.code, m.text.empty() ? who : who + ": " + m.text});
 }
 
 // If it had ended well, there are bytes, and they are believed.
@@ -94,7 +57,7 @@ void Agent::Impl::lose_started(NodeRef coordinator) {
   for (const auto& [target, by] : started_.all())
     if (by == coordinator) lost.push_back(target);
   for (const ObjectId& target : lost) {
-    remember(target, random_.next_nonzero(), coordinator_gone(coordinator));
+    remember_lost(target, 0, coordinator_gone(coordinator));
     started_.erase(target);
   }
 }
@@ -104,26 +67,11 @@ std::string Agent::Impl::coordinator_gone(NodeRef coordinator) {
 }
 
 void Agent::Impl::on(NodeRef from, const ReduceAnswer& m) {
-  const auto it = asks_.find(m.request);
-  if (it != asks_.end() && it->second.home == from) end_ask(m.request, client::Reduction{m.report});
+  const Errands::Errand* errand = errands_.find(m.request);
+  if (errand != nullptr && errand->home == from) end_errand(m.request, client::Reduction{m.report});
 }
 
 // --- the coordinator -----------------------------------------------------------------------------------------------------
-
-ReduceReport Agent::Impl::Coordinated::report() const {
-  ReduceReport all = reduction.report();
-  if (all.phase == ReducePhase::kDone) all.bytes = all.size;
-  else if (version == reduction.target_version())
-    for (const auto& [slot, there] : bytes) all.bytes += there;
-  return all;
-}
-
-// Only roots make the target's version.
-void Agent::Impl::Coordinated::note_progress(const SlotUpdate& update) {
-  if (update.version != reduction.target_version()) return;
-  if (std::exchange(version, update.version) != update.version) bytes.clear();
-  bytes[update.slot] = update.bytes;
-}
 
 // A hop is half a round trip, as far as pings have shown; one that met a pause says nothing.
 LinkCost Agent::Impl::typical_link() const {
@@ -132,236 +80,60 @@ LinkCost Agent::Impl::typical_link() const {
   return {(plausible ? measured : limits_.hop_latency).seconds(), static_cast<double>(rate_estimate_)};
 }
 
+Reduction Agent::Impl::make_reduction(const ReduceSpec& spec) {
+  return Reduction({self(), spec, link_costs(), limits_, random_.next()});
+}
+
+std::uint64_t Agent::Impl::welcome_bytes(std::uint32_t count) const {
+  return star_bytes(count, typical_link(), limits_.tree_work.seconds(), limits_.inline_bytes);
+}
+
 void Agent::Impl::on(NodeRef from, const ReduceRequest& m) {
-  const ObjectId& target = m.spec.target;
-  if (!is_home(from, target)) return;
-  const auto answer = [&](Code code, std::string text) {
-    send(from, ReduceReply{m.request, target, code, std::move(text)});
-  };
-  if (const auto wrong = check_here(m.spec)) return answer(wrong->code, wrong->message);
-  // Asked again, maybe by one that was given up meanwhile: the number tells.
-  const std::pair asked{from.id, m.request};
-  if (const auto same = reductions_.find(target); same != reductions_.end() && same->second.asked == asked)
-    return answer(Code::kOk, "");
-  if (const Ended* ended = ended_.find(target); ended != nullptr && ended->asked == asked)
-    return answer(Code::kOk, "");  // and it was quick
-  if (records_.size() + m.spec.sources.size() > limits_.max_objects || reductions_.size() >= limits_.max_reduces)
-    return answer(Code::kStoreFull, std::to_string(reductions_.size()) + " reduces are under way there, and " +
-                                        std::to_string(records_.size()) + " objects known");
-  Directory::Output homes;
-  const Code code = directory_.reserve(now_, target, homes);
-  flush(homes);
-  if (code != Code::kOk) return answer(code, "");
-  ended_.erase(target);
-  Reduction::Options options{self(), m.spec, link_costs(), limits_, random_.next()};
-  Coordinated& state =
-      reductions_.emplace(target, Coordinated{Reduction(std::move(options)), asked, 0, {}, {}, false, {}, {}})
-          .first->second;
-  timers_.set(state.deadline, deadline_of(m.spec.timeout_ns), {Timer::Kind::kReduceDeadline, target, 0, 0});
-  answer(Code::kOk, "");
-  Reduction::Output out;
-  state.reduction.start(out);
-  carry_on(target, out);
+  if (is_home(from, m.spec.target)) coordinator_.on_request(from, m);
 }
-
 void Agent::Impl::on(NodeRef from, const AddSources& m) {
-  if (!is_home(from, m.target)) return;
-  const auto it = reductions_.find(m.target);
-  if (it == reductions_.end())
-    return send(from, ReduceReply{m.request, m.target, Code::kInvalidArgument, "no reduce into it is under way"});
-  Coordinated& state = it->second;
-  Reduction::Output out;
-  std::optional<Error> wrong;
-  if (!state.added.contains({from.id, m.request})) {  // it may be asked again
-    wrong = check_sources(m.target, m.sources);
-    if (!wrong) wrong = state.reduction.add_sources(m.sources, out);
-    if (!wrong) state.added.insert({from.id, m.request});
-  }
-  send(from, ReduceReply{m.request, m.target, wrong ? wrong->code : Code::kOk, wrong ? wrong->message : ""});
-  carry_on(m.target, out);
+  if (is_home(from, m.target)) coordinator_.on_add_sources(from, m);
 }
-
 void Agent::Impl::on(NodeRef from, const ReduceQuery& m) {
-  if (!is_home(from, m.target)) return;
-  const auto it = reductions_.find(m.target);
-  if (it != reductions_.end()) return send(from, ReduceAnswer{m.request, it->second.report()});
-  const Ended* ended = ended_.find(m.target);
-  if (ended != nullptr) return send(from, ReduceAnswer{m.request, ended->report});
-  Directory::Output homes;
-  const bool known = directory_.knows(now_, m.target, homes);
-  flush(homes);
-  if (!known) return send(from, ReduceReply{m.request, m.target, Code::kUnavailable, ""});
-  const std::string lost = directory_.why_lost(m.target);
-  if (!lost.empty()) return send(from, ReduceReply{m.request, m.target, Code::kLost, lost});
-  send(from, ReduceReply{m.request, m.target, Code::kInvalidArgument, "its home knows of no reduce into it"});
+  if (is_home(from, m.target)) coordinator_.on_query(from, m);
 }
 
-void Agent::Impl::on(NodeRef from, const SlotUpdate& m) {
-  const auto it = reductions_.find(m.target);
-  if (it == reductions_.end()) {
-    const Ended* ended = ended_.find(m.target);
-    const bool committed = ended != nullptr && ended->report.phase == ReducePhase::kDone &&
-                           ended->version == m.version && m.state == SlotState::kDone;
-    if (m.state != SlotState::kEnded) send(from, SlotEnd{m.target, m.slot, m.version, committed});
-    return;
-  }
-  it->second.note_progress(m);
-  Reduction::Output out;
-  it->second.reduction.on_update(from, m, out);
-  carry_on(m.target, out);
-}
-
-// Carries out what the reduction has decided. Orders first: what is watched may have arrived long ago, and leads to more.
-void Agent::Impl::carry_on(const ObjectId& target, Reduction::Output& out) {
-  Coordinated& state = reductions_.at(target);
-  Reduction& reduction = state.reduction;
-  reduction.tick(now_, out);
-  Directory::Output homes;
-  directory_.expect(target, reduction.target_version(), homes);
-  flush(homes);
-  for (Reduction::Outgoing& send_one : out.sends) send(send_one.to, std::move(send_one.message));
-  timers_.set(state.timer, reduction.next_wakeup(), {Timer::Kind::kReduction, target, 0, 0});
-  if (reduction.phase() == ReducePhase::kDone && !state.committed) {
-    state.committed = true;
-    timers_.cancel(state.deadline);
-    directory_.commit(target, reduction.target_version());
-  }
-  if (reduction.over()) return finish(target);
-  if (out.watch.empty()) return;
-  const std::uint64_t inline_bytes =
-      star_bytes(reduction.spec().count, typical_link(), limits_.tree_work.seconds(), limits_.inline_bytes);
-  for (const ObjectId& source : out.watch) {
-    if (!reductions_.contains(target)) return;  // one that was there already has ended it
-    watch(source, target, inline_bytes);
-  }
-}
-
-void Agent::Impl::finish(const ObjectId& target) {
-  Coordinated state = std::move(reductions_.at(target));
-  reductions_.erase(target);
-  timers_.cancel(state.timer);
-  timers_.cancel(state.deadline);
-  ReduceReport report = state.report();
-  Directory::Output homes;
-  if (report.phase == ReducePhase::kFailed) {
-    COVERAGE_MARK(reduce_failed);
-    directory_.fail_waiters(target, report.code, report.text, homes);
-  } else {
-    COVERAGE_MARK(reduce_committed);
-  }
-  directory_.release(now_, target, homes);
-  flush(homes);
-  unwatch_all(report);
-  ended_.put(target, {std::move(report), state.reduction.target_version(), state.asked});
-}
-
-void Agent::Impl::cancel_reduction(const ObjectId& target, Code code, const std::string& why) {
-  const auto it = reductions_.find(target);
-  if (it == reductions_.end()) return;
-  Reduction::Output out;
-  it->second.reduction.fail(code, why, out);
-  carry_on(target, out);
-}
-
-void Agent::Impl::reductions_lose(NodeRef node) {
-  for_each_reduction([&](Reduction& reduction, Reduction::Output& out) { reduction.on_dead(node, out); });
-}
-
-void Agent::Impl::reductions_ask_again(NodeRef node) {
-  for_each_reduction([&](Reduction& reduction, Reduction::Output&) { reduction.ask_again(node); });
-}
-
-void Agent::Impl::for_each_reduction(const std::function<void(Reduction&, Reduction::Output&)>& tell) {
-  std::vector<ObjectId> targets;
-  for (const auto& [target, state] : reductions_) targets.push_back(target);
-  for (const ObjectId& target : targets) {
-    const auto it = reductions_.find(target);
-    if (it == reductions_.end()) continue;
-    Reduction::Output out;
-    tell(it->second.reduction, out);
-    carry_on(target, out);
-  }
-}
-
-// A node joined that is the target's home now: readers ask there, so the coordinator cannot stay here. Only named targets
-// can move; whoever wants a reduce to survive joins has its target minted.
-void Agent::Impl::give_up_moved_reductions() {
-  std::vector<ObjectId> moved;
-  for (const auto& [target, state] : reductions_)
-    if (home(target) != self() && state.reduction.phase() != ReducePhase::kDone) moved.push_back(target);
-  for (const ObjectId& target : moved) {
-    COVERAGE_MARK(home_of_a_reduce_moved);
-    const Version version = reductions_.at(target).reduction.target_version();
-    const std::string why = "node " + home(target).id.to_string() +
-                            " joined and is its home now, before its reduce had ended; reduce again";
-    cancel_reduction(target, Code::kLost, why);
-    remember(target, version != 0 ? version : random_.next_nonzero(), why);
-  }
-}
-
-// We were given up: for the others, what we coordinated is lost, and what we filled has been dropped.
-void Agent::Impl::forget_reductions() {
-  while (!reductions_.empty()) {
-    const ObjectId target = reductions_.begin()->first;
-    Coordinated state = std::move(reductions_.begin()->second);
-    reductions_.erase(reductions_.begin());
-    timers_.cancel(state.timer);
-    timers_.cancel(state.deadline);
-    unwatch_all(state.reduction.report());
-    const Version version = state.reduction.target_version();
-    remember(target, version != 0 ? version : random_.next_nonzero(), "its coordinator was given up by the others");
-  }
-  while (!slots_.empty()) drop_slot(slots_.begin()->first);
+// A fact needs a version: where nobody has made one, any will do that no bytes have.
+void Agent::Impl::remember_lost(const ObjectId& target, Version version, const std::string& why) {
+  remember(target, version != 0 ? version : random_.next_nonzero(), why);
 }
 
 // --- sources -------------------------------------------------------------------------------------------------------------
 
-void Agent::Impl::watch(const ObjectId& source, const ObjectId& target, std::uint64_t inline_bytes) {
+void Agent::Impl::watch(const ObjectId& source, const ObjectId& target, std::uint64_t welcome_bytes) {
   Record& r = record(source);
   r.watchers.insert(target);
-  r.watch_inline = std::max(r.watch_inline, inline_bytes);
+  r.watch_inline = std::max(r.watch_inline, welcome_bytes);
   const Copy* copy = current_copy(r);
-  if (copy != nullptr && copy->state == CopyState::kComplete) return became_ready(r);
+  if (copy != nullptr && copy->is_complete()) return became_ready(r);
   send_notify(r);
+}
+
+void Agent::Impl::unwatch(const ObjectId& source, const ObjectId& target) {
+  Record* r = find(source);
+  if (r == nullptr || r->watchers.erase(target) == 0 || r->wants_notice()) return;
+  timers_.cancel(r->notify_timer);
+  r->notify_request = 0;
+  r->watch_inline = 0;
+  send(r->home, Unwant{source, WantMode::kNotify});
+  touched_.insert(source);
 }
 
 // Not again for those that were told; a reduce that loses it asks again.
 void Agent::Impl::arrived(Record& record, const Reduction::Arrival& arrival) {
-  const std::set<ObjectId> watchers = std::move(record.watchers);
-  record.watchers.clear();
   record.watch_inline = 0;
   record.notify_if_put_again = false;
-  for (const ObjectId& target : watchers) {
-    const auto it = reductions_.find(target);
-    if (it == reductions_.end()) continue;
-    Reduction::Output out;
-    it->second.reduction.on_arrival(now_, arrival, out);
-    carry_on(target, out);
-  }
+  for (const ObjectId& target : std::exchange(record.watchers, {})) coordinator_.on_arrival(target, arrival);
 }
 
-void Agent::Impl::went_missing(Record& record, Code code, const std::string& why) {
+void Agent::Impl::went_missing(const Record& record, Code code, const std::string& why) {
   const std::set<ObjectId> watchers = record.watchers;
-  const ObjectId id = record.id;
-  for (const ObjectId& target : watchers) {
-    const auto it = reductions_.find(target);
-    if (it == reductions_.end()) continue;
-    Reduction::Output out;
-    it->second.reduction.on_missing(id, code, why, out);
-    carry_on(target, out);
-  }
-}
-
-void Agent::Impl::unwatch_all(const ReduceReport& report) {
-  for (const SourceReport& source : report.sources) {
-    Record* r = find(source.id);
-    if (r == nullptr || r->watchers.erase(report.target) == 0 || r->wants_notice()) continue;
-    timers_.cancel(r->notify_timer);
-    r->notify_request = 0;
-    r->watch_inline = 0;
-    send(r->home, Unwant{source.id, WantMode::kNotify});
-    forget_if_unused(source.id);
-  }
+  for (const ObjectId& target : watchers) coordinator_.on_missing(target, record.id, code, why);
 }
 
 }  // namespace hoplite

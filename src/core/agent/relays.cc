@@ -11,13 +11,18 @@ void Agent::Impl::on(NodeRef from, const PassOn& m) {
 void Agent::Impl::pass_on(const PassOn& asked) {
   const Record* r = find(asked.id);
   const Copy* copy = r == nullptr || r->copy == 0 ? nullptr : table_.find(r->copy);
-  if (copy != nullptr && copy->version == asked.version && copy->state == CopyState::kComplete)
+  if (copy != nullptr && copy->version == asked.version && copy->is_complete())
     return send(asked.receiver, InlineObject{asked.request, asked.id, copy->version, copy->meta},
                 effect::Payload::kExtent, copy->extent);
   const bool coming = r != nullptr && (r->fetch == Fetch::kAsking || r->fetch == Fetch::kPulling);
   if (!coming || parked_passes_[asked.id].size() >= limits_.max_passes) return refuse_pass(asked);
   COVERAGE_MARK(pass_parked);
   parked_passes_[asked.id].push_back(asked);
+}
+
+void Agent::Impl::refuse_parked(const ObjectId& id) {
+  for (const PassOn& asked : take_parked_passes(id)) refuse_pass(asked);
+  serves_.refuse_parked(id, *effects_);
 }
 
 // The home serves the receiver itself.

@@ -15,7 +15,7 @@ Time Agent::Impl::deadline_of(std::int64_t timeout_ns) const {
 
 // The final reply of a request.
 void Agent::Impl::reply(ClientKey client, std::uint64_t request, client::Reply message) {
-  end_request(client, request);
+  clients_.end({client, request});
   emit(effect::Reply{client, request, std::move(message)});
 }
 
@@ -23,9 +23,9 @@ void Agent::Impl::fail(ClientKey client, std::uint64_t request, Code code, std::
   reply(client, request, client::Failed{code, std::move(why)});
 }
 
-void Agent::Impl::begin_request(ClientKey client, std::uint64_t request, PendingRequest pending) {
-  const bool fresh = clients_[client].requests.try_emplace(request, pending).second;
-  CHECK(fresh, client, request);
+void Agent::Impl::begin_request(const RequestKey& key, Clients::Kind kind, const ObjectId& id, std::int64_t timeout_ns,
+                                std::uint64_t errand) {
+  clients_.begin(key, kind, id, deadline_of(timeout_ns), errand);
 }
 
 // True: the request has failed, because this node would have to remember more ids than it may.
@@ -35,10 +35,6 @@ bool Agent::Impl::too_many_objects(ClientKey client, std::uint64_t request, std:
        "this node knows " + std::to_string(records_.size()) + " objects; at most " +
            std::to_string(limits_.max_objects) + " are allowed");
   return true;
-}
-
-void Agent::Impl::end_request(ClientKey client, std::uint64_t request) {
-  if (const auto it = clients_.find(client); it != clients_.end()) it->second.requests.erase(request);
 }
 
 template <typename T>
@@ -51,95 +47,64 @@ template void Agent::Impl::on_client(ClientKey, std::uint64_t, client::GetObject
 template void Agent::Impl::on_client(ClientKey, std::uint64_t, client::GetNodes&);
 
 void Agent::Impl::on_client(ClientKey client, std::uint64_t, client::Cancel& m) {
-  stop_request(client, m.target, Code::kCancelled);
+  stop_request({client, m.target}, Code::kCancelled);
 }
 
 // Ends a request that has not ended: its time is over, or it was cancelled.
-void Agent::Impl::stop_request(ClientKey client, std::uint64_t request, Code code) {
-  const auto state = clients_.find(client);
-  if (state == clients_.end()) return;
-  const auto pending_at = state->second.requests.find(request);
-  if (pending_at == state->second.requests.end()) return;
-  const PendingRequest pending = pending_at->second;
+void Agent::Impl::stop_request(const RequestKey& key, Code code) {
+  const Clients::Pending* found = clients_.find(key);
+  if (found == nullptr) return;
+  const Clients::Pending pending = *found;
   const std::string why = code == Code::kUnavailable ? "the daemon is stopping; " : "";
   const std::string who = why + "object " + pending.id.to_string();
+  const auto fail_it = [&](Code with, const std::string& text) { fail(key.client, key.request, with, text); };
   switch (pending.kind) {
-    case PendingRequest::Kind::kGet: {
-      Record& r = records_.at(pending.id);
-      const auto get =
-          std::ranges::find_if(r.gets, [&](const GetRequest& g) { return g.client == client && g.request == request; });
-      const bool no_room = r.fetch == Fetch::kNeedsRoom && code == Code::kTimedOut;
-      fail(client, request, no_room ? Code::kStoreFull : code, who + ": " + waiting_for(r));
-      drop_get(r, static_cast<std::size_t>(get - r.gets.begin()));
-      break;
-    }
-    case PendingRequest::Kind::kPut: {
+    case Clients::Kind::kGet: return stop_get(key, records_.at(pending.id), code, who);
+    case Clients::Kind::kPut: {
       Record& r = records_.at(pending.id);
       const char* fate = r.put->sealed_sent ? "; the put may have taken effect" : "";
-      fail(client, request, code, who + ": home " + r.home.id.to_string() + " has not answered" + fate);
-      give_up_put(r);
-      try_room();
-      break;
+      fail_it(code, who + ": home " + r.home.id.to_string() + " has not answered" + fate);
+      return give_up_put(r);
     }
-    case PendingRequest::Kind::kRoom: {
-      const auto waiting = std::ranges::find_if(
-          room_queue_, [&](const RoomRequest& w) { return w.is_put && w.client == client && w.request == request; });
-      fail(client, request, code == Code::kTimedOut ? Code::kStoreFull : code,
-           who + ": " + room_numbers(waiting->size));
-      timers_.cancel(waiting->deadline);
-      room_queue_.erase(waiting);
-      try_room();
-      break;
+    case Clients::Kind::kCreate: {
+      const Room::Owner create = Room::Create{key.client, key.request, pending.id, {}};
+      fail_it(code == Code::kTimedOut ? Code::kStoreFull : code, who + ": " + room_numbers(room_.asked_by(create)));
+      return room_.leave(create);
     }
-    case PendingRequest::Kind::kWait: {
-      if (code == Code::kTimedOut) return end_wait({client, request});
-      fail(client, request, code, why + "wait");
-      end_wait({client, request});
-      break;
-    }
-    case PendingRequest::Kind::kRemove: {
-      DeleteState& pending_delete = deletes_.at(pending.key);
-      fail(client, request, code, who + ": home " + pending_delete.home.id.to_string() + " has not answered");
-      timers_.cancel(pending_delete.deadline);
-      timers_.cancel(pending_delete.retry);
-      deletes_.erase(pending.key);
-      break;
-    }
-    case PendingRequest::Kind::kReduce: {
-      ReduceAsk& ask = asks_.at(pending.key);
-      fail(client, request, code, who + ": home " + ask.home.id.to_string() + " has not answered");
-      timers_.cancel(ask.retry);
-      asks_.erase(pending.key);
-      break;
+    case Clients::Kind::kWait:
+      if (code != Code::kTimedOut) fail_it(code, why + "wait");
+      return end_wait(key);
+    case Clients::Kind::kErrand: {
+      const Errands::Errand errand = errands_.take(pending.errand);
+      return fail_it(code, who + ": home " + errand.home.id.to_string() + " has not answered");
     }
   }
+}
+
+void Agent::Impl::stop_get(const RequestKey& key, Record& record, Code code, const std::string& who) {
+  const bool too_late = record.room_since && *record.room_since + limits_.request_retry > now_;
+  const bool no_room = record.fetch == Fetch::kNeedsRoom || too_late;
+  const std::string why = waiting_for(record) + (too_late ? "; there was no room for it until just now" : "");
+  fail(key.client, key.request, no_room && code == Code::kTimedOut ? Code::kStoreFull : code, who + ": " + why);
+  const auto stopped = std::erase_if(record.gets, [&](const GetRequest& get) { return get.key == key; });
+  CHECK(stopped == 1, key.client, key.request, stopped);
+  touched_.insert(record.id);
 }
 
 // --- a client is gone ----------------------------------------------------------------------------------------------------
 
 void Agent::Impl::on(const event::ClientGone& e) {
-  const auto it = clients_.find(e.client);
-  if (it == clients_.end()) return;
-  std::vector<std::uint64_t> requests;
-  for (const auto& [request, pending] : it->second.requests) requests.push_back(request);
-  std::ranges::sort(requests);
-  for (std::uint64_t request : requests) {
-    const auto pending = it->second.requests.find(request);
+  for (const RequestKey& key : clients_.pending(e.client)) {
+    const Clients::Pending* pending = clients_.find(key);
     // What was sealed will be committed; everything else ends.
-    if (pending == it->second.requests.end() || pending->second.kind == PendingRequest::Kind::kPut) continue;
-    stop_request(e.client, request, Code::kCancelled);
+    if (pending != nullptr && pending->kind != Clients::Kind::kPut) stop_request(key, Code::kCancelled);
   }
-  const auto writing = it->second.writing;
-  for (const auto& [copy, refused] : writing) {
+  for (const CopyKey copy : clients_.writing(e.client)) {
     COVERAGE_MARK(client_died_writing);
     client::Abort abort{copy};
     on_client(e.client, 0, abort);
   }
-  const auto views = it->second.views;
-  for (const auto& [copy, count] : views)
-    for (std::uint32_t i = 0; i < count; ++i) release_view(e.client, copy);
-  clients_.erase(e.client);
-  try_room();
+  clients_.forget(e.client);
 }
 
 // --- waiting for objects to be ready -------------------------------------------------------------------------------------
@@ -148,15 +113,15 @@ void Agent::Impl::on_client(ClientKey client, std::uint64_t request, client::Wai
   if (std::ranges::any_of(m.ids, &ObjectId::is_nil))
     return fail(client, request, Code::kInvalidArgument, "the nil id names no object");
   if (too_many_objects(client, request, m.ids.size())) return;
-  begin_request(client, request, {PendingRequest::Kind::kWait, {}, 0});
   const RequestKey key{client, request};
+  begin_request(key, Clients::Kind::kWait, {}, m.timeout_ns);
   WaitState& wait = waits_[key];
   const std::set<ObjectId> ids(m.ids.begin(), m.ids.end());
   wait.count = std::min<std::size_t>(m.count, ids.size());
   for (const ObjectId& id : ids) {
     Record& r = record(id);
     const Copy* copy = current_copy(r);
-    if (copy != nullptr && copy->state == CopyState::kComplete) {
+    if (copy != nullptr && copy->is_complete()) {
       wait.ready.push_back(id);
     } else {
       wait.missing.insert(id);
@@ -164,7 +129,6 @@ void Agent::Impl::on_client(ClientKey client, std::uint64_t request, client::Wai
     }
   }
   if (wait.ready.size() >= wait.count) return end_wait(key);
-  timers_.set(wait.deadline, deadline_of(m.timeout_ns), {Timer::Kind::kRequestDeadline, {}, client, request});
   const std::set<ObjectId> missing = wait.missing;
   for (const ObjectId& id : missing) send_notify(record(id));
 }
@@ -177,7 +141,7 @@ void Agent::Impl::send_notify(Record& record) {
   want.mode = WantMode::kNotify;
   want.wait_if_lost = record.watchers.empty() || record.notify_if_put_again;
   want.inline_bytes = record.watch_inline;
-  timers_.set(record.notify_timer, now_ + limits_.request_retry, {Timer::Kind::kNotify, record.id, 0, 0});
+  timers_.set(record.notify_timer, now_ + limits_.request_retry, timer::Notify{record.id});
   send(record.home, std::move(want));
 }
 
@@ -192,7 +156,7 @@ void Agent::Impl::on(NodeRef from, const Found& m) {
 void Agent::Impl::became_ready(Record& record, const Found* found) {
   if (!record.watchers.empty()) {
     const Copy* copy = current_copy(record);
-    const bool here = copy != nullptr && copy->state == CopyState::kComplete;
+    const bool here = copy != nullptr && copy->is_complete();
     if (here) arrived(record, {record.id, self(), copy->version, copy->extent.size, copy->meta});
     else if (found != nullptr && membership_.is_alive(found->holder))
       arrived(record, {record.id, found->holder, found->version, found->size, found->meta});
@@ -203,63 +167,57 @@ void Agent::Impl::became_ready(Record& record, const Found* found) {
   record.notify_request = 0;
   // Who holds it is dead, as we know already: the home will.
   if (!record.watchers.empty())
-    timers_.set(record.notify_timer, now_ + limits_.retry_backoff, {Timer::Kind::kNotify, record.id, 0, 0});
-  const ObjectId id = record.id;
+    timers_.set(record.notify_timer, now_ + limits_.retry_backoff, timer::Notify{record.id});
   for (const RequestKey& key : waits) {
     WaitState& wait = waits_.at(key);
-    wait.missing.erase(id);
-    wait.ready.push_back(id);
+    wait.missing.erase(record.id);
+    wait.ready.push_back(record.id);
     if (wait.ready.size() >= wait.count) end_wait(key);
   }
-  forget_if_unused(id);
+  touched_.insert(record.id);
 }
 
 // Answers, if it is not answered yet, and forgets.
 void Agent::Impl::end_wait(RequestKey key) {
   WaitState wait = std::move(waits_.at(key));
   waits_.erase(key);
-  timers_.cancel(wait.deadline);
-  const auto client = clients_.find(key.first);
-  if (client != clients_.end() && client->second.requests.contains(key.second))
-    reply(key.first, key.second, client::WaitDone{std::move(wait.ready)});
+  if (clients_.find(key) != nullptr) reply(key.client, key.request, client::WaitDone{std::move(wait.ready)});
   for (const ObjectId& id : wait.missing) {
     Record* r = find(id);
     if (r == nullptr || r->waits.erase(key) == 0 || r->wants_notice()) continue;
     timers_.cancel(r->notify_timer);
     send(r->home, Unwant{id, WantMode::kNotify});
-    forget_if_unused(id);
+    touched_.insert(id);
   }
 }
 
-// --- deletes -------------------------------------------------------------------------------------------------------------
+// --- errands -------------------------------------------------------------------------------------------------------------
 
 void Agent::Impl::on_client(ClientKey client, std::uint64_t request, client::Remove& m) {
-  if (m.id.is_nil()) return fail(client, request, Code::kInvalidArgument, "the nil id names no object");
-  const std::uint64_t key = next_request_++;
-  begin_request(client, request, {PendingRequest::Kind::kRemove, m.id, key});
-  DeleteState& pending = deletes_[key];
-  pending.client = client;
-  pending.client_request = request;
-  pending.id = m.id;
-  timers_.set(pending.deadline, deadline_of(m.timeout_ns), {Timer::Kind::kRequestDeadline, {}, client, request});
-  send_delete(key);
+  ask_home({client, request}, m.id, m.timeout_ns, DeleteRequest{0, m.id});
 }
 
-void Agent::Impl::send_delete(std::uint64_t key) {
-  DeleteState& pending = deletes_.at(key);
-  pending.home = home(pending.id);
-  timers_.set(pending.retry, now_ + limits_.request_retry, {Timer::Kind::kDelete, pending.id, 0, key});
-  send(pending.home, DeleteRequest{key, pending.id});
+void Agent::Impl::ask_home(const RequestKey& asked, const ObjectId& id, std::int64_t timeout_ns, Message message) {
+  if (id.is_nil()) return fail(asked.client, asked.request, Code::kInvalidArgument, "the nil id names no object");
+  const std::uint64_t key = next_request_++;
+  begin_request(asked, Clients::Kind::kErrand, id, timeout_ns, key);
+  errands_.add(key, asked, id, std::move(message));
+  send_errand(key);
+}
+
+void Agent::Impl::send_errand(std::uint64_t key) {
+  const NodeRef to = home(errands_.find(key)->id);
+  send(to, errands_.send_to(key, to, now_));
+}
+
+void Agent::Impl::end_errand(std::uint64_t key, client::Reply answer) {
+  const RequestKey asked = errands_.take(key).asked;
+  reply(asked.client, asked.request, std::move(answer));
 }
 
 void Agent::Impl::on(NodeRef from, const DeleteReply& m) {
-  const auto it = deletes_.find(m.request);
-  if (it == deletes_.end() || it->second.home != from) return;
-  DeleteState pending = it->second;
-  timers_.cancel(pending.deadline);
-  timers_.cancel(pending.retry);
-  deletes_.erase(it);
-  reply(pending.client, pending.client_request, client::Removed{m.existed});
+  const Errands::Errand* errand = errands_.find(m.request);
+  if (errand != nullptr && errand->home == from) end_errand(m.request, client::Removed{m.existed});
 }
 
 }  // namespace hoplite

@@ -1,11 +1,9 @@
-// Places in reduces that this node fills: its own sources and what it pulls from others, combined into an output.
-//
-// The coordinator orders, this node obeys and reports; it decides nothing but when to try again. Everything that a slot uses
-// is held until the coordinator ends it, or is dead.
+#include "core/agent/slots.h"
+
 #include <algorithm>
 
+#include "base/check.h"
 #include "base/coverage.h"
-#include "core/agent/impl.h"
 #include "protocol/operator.h"
 
 namespace hoplite {
@@ -13,17 +11,21 @@ namespace {
 
 constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 48;  // of a source: sums of such sizes do not overflow
 
-// Which slice of its output a slot fills.
-std::uint32_t out_slice(const SlotOrder& order) {
-  return order.role == SlotRole::kRoot ? order.target_slice : order.slice;
-}
-
 }  // namespace
+
+Slots::Slots(Parts parts, Host& host)
+    : limits_(parts.limits),
+      progress_(parts.progress),
+      timers_(parts.timers),
+      table_(parts.table),
+      room_(parts.room),
+      pulls_(parts.pulls),
+      host_(host) {}
 
 // --- orders --------------------------------------------------------------------------------------------------------------
 
 // Orders come from peers: what does not fit together must not reach the data plane.
-bool Agent::Impl::sane(const SlotOrder& o) const {
+bool Slots::is_sane(const SlotOrder& o) const {
   const bool counts = o.slices >= 1 && o.slices <= limits_.max_slices && o.slice < o.slices && o.target_slices >= 1 &&
                       o.target_slices <= limits_.max_slices && o.target_slice < o.target_slices &&
                       o.own.size() + o.inputs.size() >= 1 && o.own.size() <= limits_.max_sources &&
@@ -34,398 +36,368 @@ bool Agent::Impl::sane(const SlotOrder& o) const {
   // Either the same slice of the target, or the slice is the whole target.
   const SliceRange range = slice_range(o.source_size, o.slices, o.slice);
   const bool same = o.target_size == o.source_size && o.slices == o.target_slices && o.slice == o.target_slice;
-  const bool whole = o.target_slices == 1 && o.target_size == range.end - range.begin;
+  const bool whole = o.target_slices == 1 && o.target_size == range.size();
   return arithmetic && (o.role != SlotRole::kRoot || same || whole);
 }
 
-void Agent::Impl::on(NodeRef from, const SlotOrder& m) {
+void Slots::on_order(NodeRef from, const SlotOrder& m) {
   const SlotKey key{m.target, m.slot};
   const auto existing = slots_.find(key);
-  if (existing != slots_.end() && existing->second.coordinator == from && existing->second.order.version == m.version)
-    return tell_coordinator(key);
-  const auto refuse = [&](Code code, const std::string& why) { send_refusal(from, key, m.version, code, {}, why); };
-  if (!sane(m)) return refuse(Code::kInvalidArgument, "the order makes no sense here; are the limits different?");
-  const Record* target = m.role == SlotRole::kRoot ? find(m.target) : nullptr;
-  const Copy* made = target == nullptr ? nullptr : current_copy(*target);
-  if (made != nullptr && made->state == CopyState::kComplete) return refuse(Code::kExists, "the target exists here");
-  if (existing == slots_.end() && slots_.size() >= limits_.max_objects)
-    return refuse(Code::kStoreFull, "it has too many places in reduces");
-  SlotRecord before;
-  if (existing != slots_.end()) {
-    before = existing->second;
-    if (before.windows > 1 && before.order.slice > 0) COVERAGE_MARK(slot_ordered_anew_between_its_windows);
-    for (const CopyKey own : before.own) ++table_.find(own)->holds;
-    for (SlotFeed& feed : before.feeds) {
-      feed.retry.reset();
-      if (feed.copy != 0) ++table_.find(feed.copy)->holds;
+  if (existing != slots_.end() && existing->second.coordinator == from && existing->second.order.version == m.version) {
+    existing->second.order.priority = m.priority;
+    if (Slot& slot = existing->second; slot.out) {
+      if (slot.is_root()) slot.out.copy().least_priority = m.priority;
+      demand_changed(slot.out.key(), slot.out_slice());
     }
-    drop_slot(key);
+    return report(key);
   }
-  SlotRecord& slot = slots_[key];
+  const auto refuse_it = [&](Code code, const std::string& why) { send_refusal(from, key, m.version, code, {}, why); };
+  if (!is_sane(m)) return refuse_it(Code::kInvalidArgument, "the order makes no sense here; are the limits different?");
+  const Copy* made = m.role == SlotRole::kRoot ? host_.find_copy(m.target) : nullptr;
+  if (made != nullptr && made->is_complete()) return refuse_it(Code::kExists, "the target exists here");
+  if (existing == slots_.end() && slots_.size() >= limits_.max_objects)
+    return refuse_it(Code::kStoreFull, "it has too many places in reduces");
+  Slot before;
+  if (existing != slots_.end()) before = replace(key);
+  Slot& slot = slots_[key];
   slot.coordinator = from;
   slot.order = m;
-  cut_into_windows(slot);
+  slot.windows = windows_of(m);
   const SlotSource* missing = hold_sources(slot, before);
-  if (missing == nullptr) take_over_inputs(before.feeds, slot);
-  for (const CopyKey own : before.own) release_hold(own);
-  for (SlotFeed& feed : before.feeds) release_feed(feed);
-  if (missing != nullptr) return refuse_slot(key, Code::kUnavailable, missing->id, "it is not here");
+  if (missing == nullptr) take_over_inputs(before.feeds, key, slot);
+  for (Feed& feed : before.feeds) release(feed);
+  if (missing != nullptr) return refuse(key, Code::kUnavailable, missing->id, "it is not here");
   if (m.role == SlotRole::kPin) {
-    for (std::size_t i = 0; i < m.own.size(); ++i) export_copy(m.own[i].id, m.own[i].version, slot.own[i]);
-    return update_slot(key, SlotState::kDone);
+    for (std::size_t i = 0; i < m.own.size(); ++i) export_copy(m.own[i].id, m.own[i].version, slot.own[i].key());
+    slot.state = SlotState::kDone;
+  } else {
+    start(key);
   }
-  start_slot(key);
-  if (slots_.contains(key)) tell_coordinator(key);
+  if (slots_.contains(key)) report(key);
+}
+
+// Ends the slot, but for what the next order may go on with.
+Slots::Slot Slots::replace(const SlotKey& key) {
+  Slot& slot = slots_.at(key);
+  if (slot.window > 0) COVERAGE_MARK(slot_ordered_anew_between_its_windows);
+  Slot kept;
+  kept.order = slot.order;
+  for (const CopyUse& own : slot.own) kept.own.push_back(own.again());
+  for (Feed& feed : slot.feeds) {
+    timers_.cancel(feed.retry);
+    kept.feeds.push_back({feed.from, feed.copy.again(), feed.local, feed.slice, feed.valid, feed.done, {}});
+    feed.local = true;  // its pulls go on
+  }
+  drop(key);
+  return kept;
 }
 
 // Its own sources stay until it ends, also when they are deleted meanwhile and the order is given anew. What is missing, or
 // nullptr.
-const SlotSource* Agent::Impl::hold_sources(SlotRecord& slot, const SlotRecord& before) {
+const SlotSource* Slots::hold_sources(Slot& slot, const Slot& before) {
   for (const SlotSource& source : slot.order.own) {
     const auto held = std::ranges::find(before.order.own, source);
-    const Record* r = find(source.id);
-    Copy* copy = r == nullptr ? nullptr : current_copy(*r);
+    Copy* copy = host_.find_copy(source.id);
     if (held != before.order.own.end())
-      copy = table_.find(before.own[static_cast<std::size_t>(held - before.order.own.begin())]);
-    if (copy == nullptr || copy->version != source.version || copy->state != CopyState::kComplete ||
+      copy = &before.own[static_cast<std::size_t>(held - before.order.own.begin())].copy();
+    if (copy == nullptr || copy->version != source.version || !copy->is_final() ||
         copy->extent.size != slot.order.source_size)
       return &source;
-    ++copy->holds;
-    slot.own.push_back(copy->key);
-    open_in_data_plane(*copy);
+    slot.own.push_back(table_.use(*copy, CopyUser::kHold));
+    host_.open_in_data_plane(*copy);
   }
   return nullptr;
 }
 
 // An operator that needs whole contributions has all of them come here. They are pulled and combined part by part, so that
 // memory is needed for one part of each.
-void Agent::Impl::cut_into_windows(SlotRecord& slot) {
-  SlotOrder& o = slot.order;
-  const bool whole = limits_.always_whole || traits_of(o.op).whole_contributions;
-  if (!whole || o.role != SlotRole::kRoot || o.slices != 1 || o.target_slices != 1) return;
+std::uint32_t Slots::windows_of(const SlotOrder& o) const {
+  const bool whole = limits_.always_whole || needs_whole_contributions(o.op);
+  if (!whole || o.role != SlotRole::kRoot || o.slices != 1 || o.target_slices != 1) return 1;
   const std::uint64_t part = limits_.slice_bytes != 0 ? limits_.slice_bytes : kMiB;
-  const std::uint64_t windows = std::clamp<std::uint64_t>(o.target_size / part, 1, limits_.max_slices);
-  o.slices = o.target_slices = slot.windows = static_cast<std::uint32_t>(windows);
+  return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(o.target_size / part, 1, limits_.max_slices));
 }
 
 // As soon as its inputs of this node are there, and there is room.
-void Agent::Impl::start_slot(const SlotKey& key) {
-  if (!take_local_inputs(key) || begin_slot(key)) return;
-  SlotRecord& slot = slots_.at(key);
+void Slots::start(const SlotKey& key) {
+  if (!take_local_inputs(slots_.at(key)) || take_room(key)) return;
+  Slot& slot = slots_.at(key);
   // Others may have room: an output is soon given up, and the target itself not much later.
-  const bool root = slot.order.role == SlotRole::kRoot;
-  const Duration patience = root ? limits_.request_retry : limits_.retry_backoff * 10;
-  timers_.set(slot.room_deadline, now_ + patience, {Timer::Kind::kSlotRoom, key.first, 0, key.second});
-  queue_for_room({key.first, slot_bytes(slot.order), false, key.second, 0, 0, {}, {}});
+  const Duration patience = slot.is_root() ? limits_.request_retry : limits_.retry_backoff * limits_.output_backoffs;
+  timers_.set(slot.room_due, host_.now() + patience, timer::SlotRoom{key});
+  room_.wait(Room::Slot{key}, bytes_of(slot));
 }
 
-std::uint64_t Agent::Impl::slot_bytes(const SlotOrder& order) const {
-  const SliceRange range = slice_range(order.source_size, order.slices, 0);
-  const std::uint64_t part = range.end - range.begin;
-  const auto local = std::ranges::count(order.inputs, self(), &SlotInput::node);
-  const std::uint64_t pulled = order.inputs.size() - static_cast<std::uint64_t>(local);
-  return part * pulled + (order.role == SlotRole::kRoot ? order.target_size : part);
+std::uint64_t Slots::bytes_of(const Slot& slot) const {
+  const std::uint64_t part = slice_range(slot.order.source_size, slot.slices(), 0).size();
+  const auto local = std::ranges::count(slot.order.inputs, host_.self(), &SlotInput::node);
+  const std::uint64_t pulled = slot.order.inputs.size() - static_cast<std::uint64_t>(local);
+  return part * pulled + (slot.is_root() ? slot.order.target_size : part);
 }
 
-// False: there is no room yet. Otherwise it is under way, or has been refused.
-bool Agent::Impl::begin_slot(const SlotKey& key) {
-  const auto it = slots_.find(key);
-  if (it == slots_.end() || it->second.out != 0) return true;
-  SlotRecord& slot = it->second;
-  if (!table_.allocator().fits(slot_bytes(slot.order))) {
-    refuse_slot(key, Code::kStoreFull, {}, room_numbers(slot_bytes(slot.order)));
+bool Slots::take_room(const SlotKey& key) {
+  Slot& slot = slots_.at(key);
+  CHECK(!slot.out, key.target.to_string(), key.slot);
+  if (!table_.allocator().fits(bytes_of(slot))) {
+    refuse(key, Code::kStoreFull, {}, host_.room_numbers(bytes_of(slot)));
     return true;
   }
-  if (!reserve_slot(slot)) return false;
-  timers_.cancel(slot.room_deadline);
-  run_slot(key);
+  if (!reserve(slot)) return false;
+  timers_.cancel(slot.room_due);
+  run(key);
   return true;
+}
+
+void Slots::on_timer(const timer::SlotRoom& t) {
+  Slot& slot = slots_.at(t.slot);
+  slot.room_due.reset();
+  if (slot.out) return continue_with_window(t.slot);
+  refuse(t.slot, Code::kStoreFull, {}, host_.room_numbers(bytes_of(slot)));
 }
 
 // Everything has its place: combine, and pull what is to be combined.
-void Agent::Impl::run_slot(const SlotKey& key) {
-  SlotRecord& slot = slots_.at(key);
+void Slots::run(const SlotKey& key) {
+  Slot& slot = slots_.at(key);
   for (std::size_t i = 0; i < slot.feeds.size(); ++i)
-    if (!slot.feeds[i].local) feeds_[slot.feeds[i].copy] = {key, i};
-  start_combine(key, slot);
-  for (std::size_t i = 0; i < slot.feeds.size(); ++i)
-    if (!slot.feeds[i].done && slot.feeds[i].transfer == 0) pull_feed(key, i);
+    if (!slot.feeds[i].local) pulls_.set_owner(slot.feeds[i].copy.key(), Pulls::InputOf{key, i});
+  combine(key, slot);
+  for (std::size_t i = 0; i < slot.feeds.size(); ++i) pull(key, i);
 }
 
 // Room for the output and for what is pulled: all of it, or nothing.
-bool Agent::Impl::reserve_slot(SlotRecord& slot) {
+bool Slots::reserve(Slot& slot) {
   const SlotOrder& o = slot.order;
-  const SliceRange range = slice_range(o.source_size, o.slices, o.slice);
-  const bool root = o.role == SlotRole::kRoot;
   // Several slices of one target may be made here.
-  const Record* r = root ? find(o.target) : nullptr;
-  Copy* out = r == nullptr ? nullptr : current_copy(*r);
-  const bool shared = out != nullptr && out->version == o.version && out->combined;
-  if (!shared) {
-    out = table_.add(o.target, o.version, root ? o.target_size : range.end - range.begin, Alignment::kCacheLine);
-    if (out == nullptr) return false;
-    out->current = false;
-  }
-  const CopyKey key = out->key;
+  Copy* out = slot.is_root() ? host_.find_copy(o.target) : nullptr;
+  const bool shared = out != nullptr && out->version == o.version && out->life() == CopyLife::kCombining;
+  const std::uint64_t size = slot.is_root() ? o.target_size : slot.range().size();
+  if (!shared) out = table_.add(o.target, o.version, size, Alignment::kCacheLine, CopyLife::kHidden);
+  if (out == nullptr) return false;
   if (!reserve_feeds(slot)) {
-    if (!shared) table_.collect(*table_.find(key));
+    if (!shared) table_.take_back(*out);
     return false;
   }
-  slot.out = key;
-  ++table_.find(key)->holds;
+  slot.out = table_.use(*out, CopyUser::kHold);
   return true;
 }
 
-void Agent::Impl::start_combine(const SlotKey& key, SlotRecord& slot) {
+void Slots::combine(const SlotKey& key, Slot& slot) {
   const SlotOrder& o = slot.order;
-  const SliceRange range = slice_range(o.source_size, o.slices, o.slice);
-  Copy& out = *table_.find(slot.out);
-  const bool root = o.role == SlotRole::kRoot;
-  if (!out.open) {
-    out.open = true;
-    out.combined = true;
-    out.state = CopyState::kWriting;
-    if (root) emit(effect::OpenCopy{out.key, out.extent, o.target_slices, false, 0, kAllSlices});
-    else open_part(out, o);
-    if (root) open_target(slot);
+  Copy& out = slot.out.copy();
+  if (out.in_data_plane() == InDataPlane::kNotOpen) {
+    if (slot.is_root()) open_target(slot);
+    else open_part(out, slot);
   }
-  if (root) begin_root(slot);
+  if (slot.is_root()) begin_root(slot);
   else export_copy(o.target, o.version, out.key);
-  effect::Combine combine{out.key, out_slice(o), o.op, o.type, o.divide_by, !root, {}};
-  for (const CopyKey own : slot.own) combine.inputs.push_back({own, 0, range.begin});
-  for (const SlotFeed& feed : slot.feeds) combine.inputs.push_back({feed.copy, o.slice, range.begin});
-  combines_[{out.key, combine.slice}] = key;
-  emit(std::move(combine));
+  effect::Combine combine{out.key, slot.out_slice(), o.op, o.type, o.divide_by, !slot.is_root(), {}};
+  const std::uint64_t begin = slot.range().begin;
+  for (const CopyUse& own : slot.own) combine.inputs.push_back({own.key(), 0, begin});
+  for (const Feed& feed : slot.feeds) combine.inputs.push_back({feed.copy.key(), slot.slice(), begin});
+  const bool fresh = combining_.try_emplace({out.key, combine.slice}, key).second;
+  CHECK(fresh, out.key, combine.slice);
+  host_.effects().emplace_back(std::move(combine));
 }
 
 // The output of a root is the object itself, from its first byte on.
-void Agent::Impl::open_target(SlotRecord& slot) {
-  const SlotOrder& o = slot.order;
-  Copy& out = *table_.find(slot.out);
-  // A client that is putting it has lost: the home has given the id to the reduce.
-  if (Record* putting = find(o.target); putting != nullptr && putting->put)
-    fail_put(*putting, Code::kExists, "object " + o.target.to_string());
-  Record& r = record(o.target);
-  if (r.fetch != Fetch::kIdle) stop_asking(r);
-  if (const Copy* old = current_copy(r)) {
-    send(r.home, Withdraw{o.target, old->version});
-    detach(r);
-  }
-  out.current = true;
-  out.meta = o.meta;
-  for (std::uint32_t i = 0; i < o.target_slices; ++i) {
-    const SliceRange range = slice_range(o.target_size, o.target_slices, i);
-    const bool here = slot.windows > 1;  // every part of it comes into being here
-    out.slices.push_back(
-        {.attached = here, .begin = range.begin, .watermark = range.begin, .end = range.end, .combined = here});
-  }
-  r.copy = out.key;
+void Slots::open_target(Slot& slot) {
+  Copy& out = slot.out.copy();
+  table_.become(out, CopyLife::kCombining);
+  out.meta = slot.order.meta;
+  out.least_priority = slot.order.priority;
+  out.cut_into(slot.target_slices());
+  if (slot.windows > 1)  // every part of it comes into being here
+    for (CopySlice& slice : out.slices) slice = {slice.valid, SliceState::kAttached, true};
+  host_.become_target(out);
 }
 
-// One slice of the target comes into being here. If there are others, they are fetched from where they do.
-void Agent::Impl::begin_root(SlotRecord& slot) {
-  const SlotOrder& o = slot.order;
-  Copy& out = *table_.find(slot.out);
-  SliceFetch& slice = out.slices[o.target_slice];
-  slice.combined = slice.attached = true;
-  Record& r = records_.at(o.target);
-  announce(r);
-  const bool striped = std::ranges::any_of(out.slices, [](const SliceFetch& s) { return !s.combined; });
-  out.kept = striped;
-  if (striped && r.fetch == Fetch::kIdle) send_want(r);
-  fulfil_gets(r);
-  reconsider_parked(o.target);
+void Slots::begin_root(Slot& slot) {
+  Copy& out = slot.out.copy();
+  CopySlice& slice = out.slices[slot.out_slice()];
+  CHECK(slice.combined || slice.needs_parent(), out.key, slot.out_slice(), static_cast<int>(slice.state));
+  slice.combined = true;
+  slice.state = SliceState::kAttached;
+  host_.target_grows(out);
 }
 
 // --- combined -----------------------------------------------------------------------------------------------------------
 
-void Agent::Impl::on(const event::Combined& e) {
-  const auto it = combines_.find({e.out, e.slice});
-  if (it == combines_.end()) return;
+void Slots::on_combined(const event::Combined& e) {
+  const auto it = combining_.find({e.out, e.slice});
+  if (it == combining_.end()) return;
   const SlotKey key = it->second;
-  combines_.erase(it);
-  SlotRecord& slot = slots_.at(key);
-  if (slot.order.slice + 1 < slot.windows) return next_window(key);
+  combining_.erase(it);
+  Slot& slot = slots_.at(key);
+  if (slot.window + 1 < slot.windows) return next_window(key);
   // The output is all that is needed from now on. The sources stay: the order may be given again.
-  for (SlotFeed& feed : slot.feeds) release_feed(feed);
-  update_slot(key, SlotState::kDone);
+  for (Feed& feed : slot.feeds) release(feed);
+  slot.state = SlotState::kDone;
+  report(key);
 }
 
 // The same memory cannot serve again before the data plane has let go of it, so the next part gets its own.
-void Agent::Impl::next_window(const SlotKey& key) {
-  SlotRecord& slot = slots_.at(key);
-  slot.order.target_slice = ++slot.order.slice;
-  for (SlotFeed& feed : slot.feeds) {
+void Slots::next_window(const SlotKey& key) {
+  Slot& slot = slots_.at(key);
+  ++slot.window;
+  for (Feed& feed : slot.feeds) {
     if (feed.local) continue;
-    release_feed(feed);
+    release(feed);
     feed.done = false;
-    feed.failures = 0;
   }
-  continue_slot(key);
+  continue_with_window(key);
 }
 
 // Goes on with the next part as soon as there is room for it.
-void Agent::Impl::continue_slot(const SlotKey& key) {
-  SlotRecord& slot = slots_.at(key);
+void Slots::continue_with_window(const SlotKey& key) {
+  Slot& slot = slots_.at(key);
   if (!reserve_feeds(slot)) {
-    if (slot.waits_since == Time::never()) slot.waits_since = now_;
-    if (slot.waits_since + limits_.request_retry <= now_)
-      return refuse_slot(key, Code::kStoreFull, {}, room_numbers(slot_bytes(slot.order)));
-    const Time soon = now_ + limits_.retry_backoff;
-    return timers_.set(slot.room_deadline, soon, {Timer::Kind::kSlotRoom, key.first, 0, key.second});
+    if (slot.waits_since == Time::never()) slot.waits_since = host_.now();
+    if (slot.waits_since + limits_.request_retry <= host_.now())
+      return refuse(key, Code::kStoreFull, {}, host_.room_numbers(bytes_of(slot)));
+    return timers_.set(slot.room_due, host_.now() + limits_.retry_backoff, timer::SlotRoom{key});
   }
   slot.waits_since = Time::never();
-  run_slot(key);
+  run(key);
 }
 
 // --- reports -------------------------------------------------------------------------------------------------------------
 
-void Agent::Impl::update_slot(const SlotKey& key, SlotState state) {
-  slots_.at(key).state = state;
-  tell_coordinator(key);
+void Slots::report(const SlotKey& key) {
+  Slot& slot = slots_.at(key);
+  const bool grows = slot.is_root() && slot.state != SlotState::kDone;
+  const Duration next = grows ? limits_.want_refresh / limits_.reports_per_refresh : limits_.want_refresh;
+  timers_.set(slot.refresh, host_.now() + next, timer::SlotReport{key});
+  SlotUpdate update{key.target, key.slot, slot.order.version, slot.state, Code::kOk, {}, {}, 0};
+  if (slot.out) {
+    // Of the slices that come into being here: one, or all of them in turn.
+    const SliceRange range = slice_range(slot.order.target_size, slot.target_slices(), slot.out_slice());
+    const std::uint64_t front = progress_.valid(slot.out.key(), slot.out_slice()).front();
+    update.bytes = front - (grows && slot.windows == 1 ? range.begin : 0);
+  }
+  host_.send(slot.coordinator, std::move(update));
 }
 
-void Agent::Impl::tell_coordinator(const SlotKey& key) {
-  SlotRecord& slot = slots_.at(key);
-  const bool root = slot.order.role == SlotRole::kRoot && slot.state != SlotState::kDone;
-  timers_.set(slot.refresh, now_ + (root ? limits_.want_refresh / 10 : limits_.want_refresh),
-              {Timer::Kind::kSlot, key.first, 0, key.second});
-  SlotUpdate update{key.first, key.second, slot.order.version, slot.state, Code::kOk, {}, {}, 0};
-  if (slot.out != 0) {
-    const std::uint32_t slice = out_slice(slot.order);
-    // Of the slices that come into being here: one, or all of them in turn.
-    const SliceRange range = slice_range(slot.order.target_size, slot.order.target_slices, slice);
-    update.bytes = progress_.valid(slot.out, slice).front() - (root && slot.windows == 1 ? range.begin : 0);
-  }
-  send(slot.coordinator, std::move(update));
+void Slots::report_to(NodeRef coordinator) {
+  for (const auto& [key, slot] : slots_)
+    if (slot.coordinator == coordinator) report(key);
 }
 
 // By value, here and below: what is dropped may be where they came from.
-void Agent::Impl::refuse_slot(SlotKey key, Code code, ObjectId culprit, const std::string& why) {
+void Slots::refuse(SlotKey key, Code code, ObjectId culprit, const std::string& why) {
   const auto it = slots_.find(key);
   if (it == slots_.end()) return;
   const NodeRef coordinator = it->second.coordinator;
   const Version version = it->second.order.version;
-  drop_slot(key);
+  drop(key);
   send_refusal(coordinator, key, version, code, culprit, why);
 }
 
-void Agent::Impl::send_refusal(NodeRef to, const SlotKey& key, Version version, Code code, ObjectId culprit,
-                               const std::string& why) {
-  send(to, SlotUpdate{key.first, key.second, version, SlotState::kRefused, code, culprit,
-                      "node " + self().id.to_string() + ": " + why, 0});
+void Slots::send_refusal(NodeRef to, const SlotKey& key, Version version, Code code, ObjectId culprit,
+                         const std::string& why) {
+  host_.send(to, SlotUpdate{key.target, key.slot, version, SlotState::kRefused, code, culprit,
+                            "node " + host_.self().id.to_string() + ": " + why, 0});
 }
 
-// The target may not be: it was deleted, or another version of it exists.
-void Agent::Impl::refuse_slots_into(CopyKey out, Code code, const std::string& why) {
+void Slots::refuse_all_into(CopyKey out, Code code, const std::string& why) {
   std::vector<SlotKey> keys;
   for (const auto& [key, slot] : slots_)
-    if (slot.out == out) keys.push_back(key);
-  for (const SlotKey& key : keys) refuse_slot(key, code, {}, why);
+    if (slot.out.key() == out) keys.push_back(key);
+  for (const SlotKey& key : keys) refuse(key, code, {}, why);
 }
 
 // --- the end -------------------------------------------------------------------------------------------------------------
 
-void Agent::Impl::on(NodeRef from, const SlotEnd& m) {
+void Slots::on_end(NodeRef from, const SlotEnd& m) {
   const SlotKey key{m.target, m.slot};
   const auto it = slots_.find(key);
   const bool ours = it != slots_.end() && it->second.coordinator == from && it->second.order.version == m.version;
-  if (ours && m.commit && it->second.state == SlotState::kDone) commit_slot(key);
-  else if (ours && !m.commit) drop_slot(key);
-  if (m.commit) send(from, SlotUpdate{m.target, m.slot, m.version, SlotState::kEnded, Code::kOk, {}, {}, 0});
+  if (ours && m.commit && it->second.state == SlotState::kDone) commit(key);
+  else if (ours && !m.commit) drop(key);
+  if (m.commit) host_.send(from, SlotUpdate{m.target, m.slot, m.version, SlotState::kEnded, Code::kOk, {}, {}, 0});
 }
 
 // The coordinator commits all slices or none: what holds for one slot here holds for its neighbours.
-void Agent::Impl::commit_slot(const SlotKey& key) {
-  const ObjectId target = key.first;
+void Slots::commit(const SlotKey& key) {
   const Version version = slots_.at(key).order.version;
-  const CopyKey copy_key = slots_.at(key).out;
+  Copy& out = slots_.at(key).out.copy();
   std::vector<SlotKey> roots;
-  for (auto it = slots_.lower_bound({target, 0}); it != slots_.end() && it->first.first == target; ++it)
-    if (it->second.order.version == version && it->second.order.role == SlotRole::kRoot) roots.push_back(it->first);
-  Copy& out = *table_.find(copy_key);
-  const bool ours = out.current;
+  for (auto it = slots_.lower_bound({key.target, 0}); it != slots_.end() && it->first.target == key.target; ++it)
+    if (it->second.order.version == version && it->second.is_root()) roots.push_back(it->first);
+  const bool ours = out.is_current();
   out.committed = true;
   for (const SlotKey& root : roots) {
-    const std::uint32_t slice = slots_.at(root).order.target_slice;
-    if (ours) {
-      const bool all = slots_.at(root).windows > 1;
-      for (std::uint32_t i = all ? 0 : slice; i < (all ? out.slices.size() : slice + 1); ++i) {
-        out.slices[i].done = true;
-        emit(effect::SealCopy{out.key, i});
-      }
+    const Slot& slot = slots_.at(root);
+    const bool all = slot.windows > 1;
+    const std::uint32_t first = all ? 0 : slot.out_slice();
+    const std::uint32_t end = all ? out.slice_count() : first + 1;
+    for (std::uint32_t i = first; ours && i < end; ++i) {
+      out.slices[i].state = SliceState::kDone;
+      host_.effects().emplace_back(effect::SealCopy{out.key, i});
     }
-    drop_slot(root);
+    drop(root);
   }
-  if (!ours) return;
-  Record& r = records_.at(target);
-  if (std::ranges::all_of(out.slices, &SliceFetch::done)) {
-    out.primary = true;
-    complete_fetch(r, out);
-  } else {
-    reconsider_parked(target);
-  }
+  if (ours) host_.target_committed(out);
 }
 
-void Agent::Impl::release_hold(CopyKey key) {
-  --table_.find(key)->holds;
-  collect(key);
-}
-
-void Agent::Impl::drop_slot(SlotKey key) {
-  SlotRecord& slot = slots_.at(key);
+void Slots::drop(SlotKey key) {
+  Slot slot = std::move(slots_.at(key));
+  slots_.erase(key);
   timers_.cancel(slot.refresh);
-  timers_.cancel(slot.room_deadline);
-  std::erase_if(room_queue_, [&](const RoomRequest& r) { return r.slot == key.second && r.id == key.first; });
+  timers_.cancel(slot.room_due);
+  room_.leave(Room::Slot{key});
   if (slot.order.role == SlotRole::kPin && slot.state == SlotState::kDone)
     for (const SlotSource& source : slot.order.own) unexport(source.id, source.version);
-  if (slot.order.role == SlotRole::kInner && slot.out != 0) unexport(key.first, slot.order.version);
-  std::vector<CopyKey> held = slot.own;
-  for (SlotFeed& feed : slot.feeds) {
-    timers_.cancel(feed.retry);
-    if (feed.copy == 0) continue;
-    if (!feed.local) feeds_.erase(feed.copy);
-    held.push_back(feed.copy);
+  if (slot.order.role == SlotRole::kInner && slot.out) unexport(key.target, slot.order.version);
+  std::vector<CopyUse> held = std::move(slot.own);
+  for (Feed& feed : slot.feeds) {
+    held.push_back(feed.copy.again());
+    release(feed);
   }
-  const CopyKey out = slot.out;
-  const std::uint32_t slice = out_slice(slot.order);
-  slots_.erase(key);
   // What is being combined is let go when the data plane has let go of it.
-  if (combines_.erase({out, slice}) > 0) {
-    std::vector<CopyKey>& used = used_by_[out];
-    used.insert(used.end(), held.begin(), held.end());
-  } else {
-    for (const CopyKey copy : held) release_hold(copy);
-  }
-  if (out != 0) drop_output(key.first, out);
-  try_room();
+  if (combining_.erase({slot.out.key(), slot.out_slice()}) > 0)
+    std::ranges::move(held, std::back_inserter(used_by_[slot.out.key()]));
+  if (slot.out && slot.out.copy().life() == CopyLife::kCombining && !slot.out.copy().committed)
+    host_.target_dropped(slot.out.copy());
 }
 
-void Agent::Impl::drop_output(const ObjectId& target, CopyKey key) {
-  Record* r = find(target);
-  const Copy& out = *table_.find(key);
-  const bool unfinished = r != nullptr && r->copy == key && !out.committed;
-  if (unfinished) send(r->home, Withdraw{target, out.version});
-  release_hold(key);
-  if (!unfinished) return;
-  detach(*r);
-  ensure_fetch(*r);
-  forget_if_unused(target);
-}
-
-// Nobody takes over: what it coordinated is lost, and who asks will be told why.
-void Agent::Impl::drop_slots_of(NodeRef coordinator) {
+std::vector<std::pair<ObjectId, Version>> Slots::drop_those_of(NodeRef coordinator) {
   std::vector<SlotKey> keys;
   for (const auto& [key, slot] : slots_)
     if (slot.coordinator == coordinator) keys.push_back(key);
+  std::vector<std::pair<ObjectId, Version>> dropped;
   for (const SlotKey& key : keys) {
-    const auto it = slots_.find(key);
-    if (it == slots_.end()) continue;  // it was refused when another one made room
     COVERAGE_MARK(coordinator_of_a_slot_died);
-    const Version version = it->second.order.version;
-    drop_slot(key);
-    remember(key.first, version, coordinator_gone(coordinator));
+    dropped.emplace_back(key.target, slots_.at(key).order.version);
+    drop(key);
   }
+  return dropped;
+}
+
+void Slots::drop_all() {
+  while (!slots_.empty()) drop(slots_.begin()->first);
+}
+
+void Slots::check_invariants() const {
+  for (const auto& [key, slot] : slots_) {
+    const std::string target = key.target.to_string();
+    CHECK(slot.refresh, target, key.slot);
+    CHECK(slot.window < slot.windows, target, slot.window, slot.windows);
+    CHECK(slot.own.size() == slot.order.own.size(), target, slot.own.size(), slot.order.own.size());
+    CHECK(slot.out || slot.state != SlotState::kDone || slot.order.role == SlotRole::kPin, target, key.slot);
+    CHECK(!room_.is_waiting(Room::Slot{key}) || (!slot.out && slot.room_due), target, key.slot);
+    for (const Feed& feed : slot.feeds) {
+      CHECK(!feed.local || feed.done, target, key.slot);
+      if (feed.copy && pulls_.is_running(feed.copy.key(), slot.slice()))
+        CHECK(pulls_.priority(feed.copy.key(), slot.slice()) == priority_of(slot), target, key.slot);
+    }
+  }
+  for (const auto& [place, key] : combining_) {
+    const auto slot = slots_.find(key);
+    CHECK(slot != slots_.end(), key.target.to_string(), place.out);
+    CHECK(slot->second.out.key() == place.out && slot->second.out_slice() == place.slice, place.out, place.slice);
+  }
+  for (const auto& [out, used] : used_by_) CHECK(table_.find(out) != nullptr, out, used.size());
+  for (const auto& [name, item] : exports_) CHECK(item.slots > 0 && table_.find(item.copy) != nullptr, item.copy);
 }
 
 }  // namespace hoplite

@@ -4,37 +4,63 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <variant>
 
 #include "base/node_id.h"
 #include "base/time.h"
+#include "core/agent/slot_key.h"
 #include "hoplite/object_id.h"
+#include "protocol/transfer.h"
 
 namespace hoplite {
 
-struct Timer {
-  enum class Kind : std::uint8_t {
-    kRequestDeadline,  // client, request
-    kWant,             // id: ask the home (again)
-    kNotify,           // id: ask the home (again) to be told
-    kClaim,            // id: send the put to the home again
-    kDelete,           // key: send the delete again
-    kRoom,             // try again to make room
-    kResync,           // node: announce everything again
-    kSlot,             // target, slot: tell the coordinator how things are
-    kSlotFeed,         // target, slot, input: pull it again
-    kSlotRoom,         // target, slot: has not found room
-    kReduction,        // target: something is due
-    kReduceDeadline,   // target
-    kReduceAsk,        // key: send the request to the home again
-    kParked,           // refuse pulls that have waited for too long
-    kRefresh,          // tell the next home everything, as a matter of routine
-    kLeave,            // we were told to stop, and have waited long enough for what runs
-  };
-  Kind kind = Kind::kRoom;
-  ObjectId id;
-  std::uint64_t client = 0;
+namespace timer {
+
+struct RequestDeadline {
+  ClientKey client = 0;
   std::uint64_t request = 0;
 };
+struct Want {  // ask the home (again)
+  ObjectId id;
+};
+struct Notify {  // ask the home (again) to be told
+  ObjectId id;
+};
+struct Claim {  // send the put to the home again
+  ObjectId id;
+};
+struct Errand {  // send it to the home again
+  std::uint64_t key = 0;
+};
+struct Room {};  // try again to make room
+struct Resync {  // announce everything again
+  NodeId peer;
+};
+struct SlotReport {  // tell the coordinator how things are
+  SlotKey slot;
+};
+struct SlotFeed {  // pull this input again
+  SlotKey slot;
+  std::size_t input = 0;
+};
+struct SlotRoom {  // it has not found room
+  SlotKey slot;
+};
+struct Reduction {  // something is due
+  ObjectId target;
+};
+struct ReduceDeadline {
+  ObjectId target;
+};
+struct Parked {};   // refuse pulls that have waited for too long
+struct Refresh {};  // tell the next home everything, as a matter of routine
+struct Leave {};    // we were told to stop, and have waited long enough for running transfers
+
+}  // namespace timer
+
+using Timer = std::variant<timer::RequestDeadline, timer::Want, timer::Notify, timer::Claim, timer::Errand, timer::Room,
+                           timer::Resync, timer::SlotReport, timer::SlotFeed, timer::SlotRoom, timer::Reduction,
+                           timer::ReduceDeadline, timer::Parked, timer::Refresh, timer::Leave>;
 
 class Timers {
  public:

@@ -9,10 +9,6 @@
 namespace hoplite {
 namespace {
 
-// Requests parked while we do not know what we should know; those beyond are asked again by their senders.
-constexpr std::size_t kMaxParked = 100'000;
-// Lost entries are remembered in this number: they answer "lost" instead of waiting.
-constexpr std::size_t kMaxLost = 100'000;
 
 }  // namespace
 
@@ -100,7 +96,7 @@ void Directory::node_died(Time now, NodeRef node, Output& out) {
 
 bool Directory::park_unless_settled(Time now, NodeRef from, const ObjectId& id, const Message& message, Output& out) {
   if (recovery_.settled(id)) return false;
-  if (parked_.size() < kMaxParked) parked_[{from.id, id, kind_of(message)}] = {from, message};
+  if (parked_.size() < limits_.max_parked_requests) parked_[{from.id, id, kind_of(message)}] = {from, message};
   recovery_.demand(now, true);
   tick(now, out);
   // With nobody to ask, the round ended at once and the request has been replayed.
@@ -109,7 +105,7 @@ bool Directory::park_unless_settled(Time now, NodeRef from, const ObjectId& id, 
 
 void Directory::tick(Time now, Output& out) {
   tombstones_.expire(now);
-  while (!lost_.empty() && (lost_.front().first <= now || lost_.size() > kMaxLost)) {
+  while (!lost_.empty() && (lost_.front().first <= now || lost_.size() > limits_.max_lost)) {
     const auto [when, id] = lost_.front();
     lost_.pop_front();
     const auto it = entries_.find(id);

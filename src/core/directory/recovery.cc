@@ -7,15 +7,13 @@
 
 namespace hoplite {
 namespace {
-// Beyond this many deaths the list is not worth searching: everything counts as unknown.
-constexpr std::size_t kMaxDeaths = 64;
 }  // namespace
 
 void Recovery::set_view(Time now, const std::vector<NodeRef>& alive, const std::vector<NodeRef>& died) {
   alive_ = alive;
   for (const NodeRef& node : died)
     if (std::ranges::find(died_since_, node.id) == died_since_.end()) died_since_.push_back(node.id);
-  if (died_since_.size() > kMaxDeaths) {
+  if (died_since_.size() > limits_.max_deaths) {
     died_since_.clear();
     settled_once_ = own_ids_settled_ = false;
   }

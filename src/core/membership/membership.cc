@@ -7,11 +7,6 @@
 namespace hoplite {
 namespace {
 
-// A peer stays watched this long after the last use: longer than the refresh of a wait, so a waiting node never lets go.
-constexpr Duration kWatchFor = Duration::s(5);
-// Probes made for others are remembered in this number; older ones are forgotten, and the asker falls back on the rest.
-constexpr std::size_t kMaxErrands = 1024;
-
 // The order in which lives supersede each other.
 std::pair<std::uint32_t, Life> rank(const MemberNews& news) { return {news.ref.incarnation, news.life}; }
 
@@ -236,7 +231,7 @@ void Membership::on_ack(Time now, NodeRef from, const Ack& ack, Output& out) {
 void Membership::on_ping_request(Time now, NodeRef from, const PingRequest& request, Output& out) {
   on_news(now, from, request.news, out);
   if (!is_alive(request.target) || request.target == self_) return;
-  if (errands_.size() >= kMaxErrands) errands_.erase(errands_.begin());
+  if (errands_.size() >= limits_.max_probes_for_others) errands_.erase(errands_.begin());
   const std::uint64_t seq = next_seq_++;
   errands_[seq] = {from, request.seq};
   send(request.target.id, Ping{seq, hot_news()}, out);
@@ -291,7 +286,7 @@ void Membership::touch(Time now, NodeId peer) {
   if (member == nullptr || member->latest.life == Life::kDead) return;
   const auto [watch, fresh] = watched_.try_emplace(peer, now);
   if (fresh || watch->second < now) member->heard = now;  // a fresh watch starts with patience
-  watch->second = now + kWatchFor;
+  watch->second = now + limits_.watch_for;
 }
 
 void Membership::ping_due_members(Time now, Output& out) {

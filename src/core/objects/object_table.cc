@@ -2,9 +2,55 @@
 
 #include <algorithm>
 
-namespace hoplite {
+#include "base/check.h"
 
-Copy* ObjectTable::add(const ObjectId& id, Version version, std::uint64_t size, Alignment alignment) {
+namespace hoplite {
+namespace {
+
+bool may_become(CopyLife from, CopyLife to) {
+  switch (from) {
+    case CopyLife::kHidden: return to == CopyLife::kCombining;
+    case CopyLife::kWriting:
+    case CopyLife::kFetching:
+    case CopyLife::kCombining: return to == CopyLife::kComplete || to == CopyLife::kRetired;
+    case CopyLife::kComplete: return to == CopyLife::kRetired;
+    case CopyLife::kRetired: return false;
+  }
+  return false;
+}
+
+}  // namespace
+
+// --- a copy --------------------------------------------------------------------------------------------------------------
+
+bool Copy::is_striped() const {
+  return life_ == CopyLife::kCombining && !std::ranges::all_of(slices, &CopySlice::combined);
+}
+
+void Copy::cut_into(std::uint32_t count) {
+  CHECK(slices.empty() && count >= 1, key, slices.size(), count);
+  for (std::uint32_t i = 0; i < count; ++i)
+    slices.push_back({ValidBytes(slice_range(extent.size, count, i)), SliceState::kMissing, false});
+}
+
+CopyState Copy::state() const {
+  if (is_complete()) return CopyState::kComplete;
+  return life_ == CopyLife::kFetching ? CopyState::kGrowing : CopyState::kWriting;
+}
+
+CopyUse::~CopyUse() {
+  if (table_ != nullptr) table_->release(key_, kind_);
+}
+Copy& CopyUse::copy() const {
+  CHECK(table_ != nullptr);
+  return table_->at(key_);
+}
+CopyUse CopyUse::again() const { return table_ == nullptr ? CopyUse{} : table_->use(copy(), kind_); }
+
+// --- the table -----------------------------------------------------------------------------------------------------------
+
+Copy* ObjectTable::add(const ObjectId& id, Version version, std::uint64_t size, Alignment alignment, CopyLife life) {
+  CHECK(life != CopyLife::kRetired && life != CopyLife::kCombining, id.to_string());
   const auto extent = allocator_.allocate(size, alignment);
   if (!extent) return nullptr;
   Copy& copy = copies_[next_key_];
@@ -12,6 +58,8 @@ Copy* ObjectTable::add(const ObjectId& id, Version version, std::uint64_t size, 
   copy.id = id;
   copy.version = version;
   copy.extent = *extent;
+  copy.life_ = life;
+  copy.committed = copy.is_final_ = life == CopyLife::kComplete;
   return &copy;
 }
 
@@ -25,25 +73,92 @@ const Copy* ObjectTable::find(CopyKey key) const {
   return it == copies_.end() ? nullptr : &it->second;
 }
 
-bool ObjectTable::collect(Copy& copy) {
-  if (copy.current || copy.open || copy.writer != 0 || !copy.idle()) return false;
+Copy& ObjectTable::at(CopyKey key) {
+  Copy* copy = find(key);
+  CHECK(copy != nullptr, key);
+  return *copy;
+}
+
+const Copy& ObjectTable::at(CopyKey key) const {
+  const Copy* copy = find(key);
+  CHECK(copy != nullptr, key);
+  return *copy;
+}
+
+CopyUse ObjectTable::use(Copy& copy, CopyUser kind) {
+  ++copy.users_[static_cast<std::size_t>(kind)];
+  return {*this, copy.key, kind};
+}
+
+void ObjectTable::release(CopyKey key, CopyUser kind) {
+  Copy& copy = at(key);
+  CHECK(copy.users(kind) > 0, key, static_cast<int>(kind));
+  --copy.users_[static_cast<std::size_t>(kind)];
+  noted_.insert(key);
+}
+
+void ObjectTable::become(Copy& copy, CopyLife life) {
+  CHECK(may_become(copy.life_, life), copy.key, copy.id.to_string(), static_cast<int>(copy.life_),
+        static_cast<int>(life));
+  copy.life_ = life;
+  if (life == CopyLife::kComplete) {
+    copy.committed = copy.is_final_ = true;
+    touch(copy);
+  }
+  if (life != CopyLife::kRetired) return;
   unlist(copy);
+  noted_.insert(copy.key);
+}
+
+void ObjectTable::take_back(Copy& copy) {
+  CHECK(copy.is_idle() && copy.in_data_plane_ == InDataPlane::kNotOpen && !copy.lru_, copy.key);
+  noted_.erase(copy.key);
   allocator_.free(copy.extent);
   copies_.erase(copy.key);
-  return true;
 }
+
+void ObjectTable::opened(Copy& copy) {
+  CHECK(copy.in_data_plane_ == InDataPlane::kNotOpen, copy.key, static_cast<int>(copy.in_data_plane_));
+  copy.in_data_plane_ = InDataPlane::kOpen;
+}
+
+void ObjectTable::closed(Copy& copy) {
+  CHECK(copy.in_data_plane_ == InDataPlane::kClosing, copy.key, static_cast<int>(copy.in_data_plane_));
+  copy.in_data_plane_ = InDataPlane::kNotOpen;
+  noted_.insert(copy.key);
+}
+
+bool ObjectTable::is_unneeded(const Copy& copy) {
+  return !copy.is_current() && copy.users(CopyUser::kHold) == 0;
+}
+
+bool ObjectTable::collect(const std::function<void(CopyKey)>& close) {
+  const std::set<CopyKey> noted = std::exchange(noted_, {});
+  for (const CopyKey key : noted) {
+    Copy& copy = at(key);
+    // What a reduce uses stays open.
+    if (is_unneeded(copy) && copy.in_data_plane_ == InDataPlane::kOpen) {
+      copy.in_data_plane_ = InDataPlane::kClosing;
+      close(key);
+    }
+    if (copy.is_current() || copy.in_data_plane_ != InDataPlane::kNotOpen || !copy.is_idle()) continue;
+    CHECK(!copy.lru_, key);
+    allocator_.free(copy.extent);
+    copies_.erase(key);
+  }
+  return !noted.empty();
+}
+
+// --- eviction ------------------------------------------------------------------------------------------------------------
 
 void ObjectTable::touch(Copy& copy) {
   unlist(copy);
-  if (!copy.current || copy.primary || copy.state != CopyState::kComplete) return;
-  copy.lru = lru_.insert(lru_.end(), copy.key);
-  copy.listed = true;
+  if (copy.is_complete() && !copy.primary) copy.lru_ = lru_.insert(lru_.end(), copy.key);
 }
 
 void ObjectTable::unlist(Copy& copy) {
-  if (!copy.listed) return;
-  lru_.erase(copy.lru);
-  copy.listed = false;
+  if (copy.lru_) lru_.erase(*copy.lru_);
+  copy.lru_.reset();
 }
 
 std::vector<CopyKey> ObjectTable::eviction_candidates(Time now, std::uint64_t bytes) const {
@@ -51,7 +166,7 @@ std::vector<CopyKey> ObjectTable::eviction_candidates(Time now, std::uint64_t by
   std::uint64_t found = 0;
   for (auto it = lru_.begin(); it != lru_.end() && found < bytes; ++it) {
     const Copy& copy = copies_.at(*it);
-    if (!copy.idle() || copy.evict_not_before > now) continue;
+    if (!copy.is_idle() || copy.evict_not_before > now) continue;
     // What was asked for already counts: its room is on the way.
     found += std::max<std::uint64_t>(copy.extent.size, 1);
     if (!copy.evict_asked) keys.push_back(*it);
@@ -63,7 +178,7 @@ std::uint64_t ObjectTable::pinned_bytes() const {
   std::uint64_t evictable = 0;
   for (CopyKey key : lru_) {
     const Copy& copy = copies_.at(key);
-    if (copy.idle()) evictable += copy.extent.size;
+    if (copy.is_idle()) evictable += copy.extent.size;
   }
   return allocator_.used() - std::min(evictable, allocator_.used());
 }
@@ -73,6 +188,28 @@ std::vector<const Copy*> ObjectTable::all() const {
   for (const auto& [key, copy] : copies_) copies.push_back(&copy);
   std::ranges::sort(copies, {}, &Copy::key);
   return copies;
+}
+
+// --- invariants ----------------------------------------------------------------------------------------------------------
+
+void ObjectTable::check_invariants() const {
+  CHECK(noted_.empty(), noted_.size());
+  std::size_t listed = 0;
+  for (const auto& [key, copy] : copies_) {
+    check(copy);
+    listed += copy.lru_ ? 1 : 0;
+  }
+  CHECK(listed == lru_.size(), listed, lru_.size());
+}
+
+void ObjectTable::check(const Copy& copy) const {
+  CHECK(copy.is_current() || !copy.is_idle() || copy.in_data_plane_ == InDataPlane::kClosing, copy.key);
+  CHECK(copy.lru_.has_value() == (copy.is_complete() && !copy.primary), copy.key, static_cast<int>(copy.life_));
+  CHECK(!copy.is_complete() || copy.committed, copy.key, copy.id.to_string());
+  CHECK(copy.written <= copy.extent.size, copy.key, copy.written, copy.extent.size);
+  CHECK(copy.users(CopyUser::kWriter) <= 1, copy.key, copy.users(CopyUser::kWriter));
+  for (const CopySlice& slice : copy.slices)
+    CHECK(!slice.is_done() || slice.valid.complete() || slice.combined, copy.key, slice.valid.front());
 }
 
 }  // namespace hoplite

@@ -1,69 +1,57 @@
 // The copies that this node keeps, and the memory they take.
 //
-// A copy is an extent with a version. It is *current* while the node answers for it; after a delete or a reset it lingers
-// only until its users have let go: client views, serves to peers, the data plane, a writing client. `collect` then frees
-// the extent. So memory that anybody can see is never given to another object.
+// A copy is *current* while the node answers for it; after a delete or a reset it lingers only until its users have let go:
+// client views, serves to peers, pulls, slots of reduces, a writing client, and the data plane. Then `collect` frees its
+// extent. So memory that anybody can see is never given to another object.
+//
+// Users are counted by CopyUse, which lets go by itself. The table notes what may have become free or evictable; whoever
+// drives it calls `collect` when the step is over.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <list>
-#include <string>
+#include <set>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
-#include "base/time.h"
+#include "core/objects/copy.h"
 #include "core/objects/extent_allocator.h"
-#include "protocol/client_messages.h"
-#include "protocol/transfer.h"
 
 namespace hoplite {
 
-// One slice of a copy that is being pulled.
-struct SliceFetch {
-  TransferId transfer = 0;  // the pull under way, 0 = none
-  NodeRef parent{};         // whom it is, or was last, pulled from
-  bool attached = false;    // the parent has accepted: children may follow
-  bool done = false;
-  std::uint64_t begin = 0;
-  std::uint64_t watermark = 0;  // when no pull is under way: how far it is, absolute
-  std::uint64_t end = 0;
-  std::uint32_t children = 0;  // accepted pulls of peers
-  std::uint32_t silences = 0;  // pulls that were given up for silence since the last byte
-  bool combined = false;       // not pulled: a slot of a reduce fills it
-  Ticket ticket = {};          // the assignment that it is pulled by
-};
+class ObjectTable;
 
-struct Copy {
-  CopyKey key = 0;
-  ObjectId id;
-  Version version = 0;
-  Extent extent;
-  std::string meta;
-  CopyState state = CopyState::kGrowing;
-  bool committed = false;  // known to be the final version (always so when complete)
-  bool current = true;
-  bool primary = false;
-  bool open = false;     // in the data plane
-  bool closing = false;  // CloseCopy is under way
-  bool followed = false;
-  bool evict_asked = false;
-  Time evict_not_before;           // the home has denied it: ask again then
-  std::uint32_t views = 0;         // of clients
-  std::uint32_t serves = 0;        // accepted pulls of peers
-  std::uint32_t pulls = 0;         // our own pulls into it
-  std::uint32_t holds = 0;         // slots of reduces that read it or fill it
-  bool combined = false;           // kWriting: filled by slots and pulls, not by a client
-  bool kept = false;               // until it is complete, though nobody here may read it
-  ClientKey writer = 0;            // the client that writes it
-  std::uint64_t written = 0;       // by that client, from the front
-  std::vector<SliceFetch> slices;  // while it grows by pulling
-  Time fetch_started;
-  bool complete_at_start = false;    // it was committed when the fetch began
-  std::list<CopyKey>::iterator lru;  // valid if listed
-  bool listed = false;
+// Somebody uses a copy, for as long as this lives. The table must outlive it.
+class CopyUse {
+ public:
+  CopyUse() = default;  // nobody uses nothing
+  CopyUse(CopyUse&& other) noexcept { swap(other); }
+  CopyUse& operator=(CopyUse&& other) noexcept {
+    CopyUse(std::move(other)).swap(*this);
+    return *this;
+  }
+  ~CopyUse();
 
-  bool idle() const { return views == 0 && serves == 0 && pulls == 0 && holds == 0; }
-  std::uint32_t slice_count() const { return slices.empty() ? 1 : static_cast<std::uint32_t>(slices.size()); }
+  explicit operator bool() const { return table_ != nullptr; }
+  CopyKey key() const { return key_; }  // 0 if there is none
+  Copy& copy() const;
+  // One more of the same kind.
+  CopyUse again() const;
+
+ private:
+  friend class ObjectTable;
+  CopyUse(ObjectTable& table, CopyKey key, CopyUser kind) : table_(&table), key_(key), kind_(kind) {}
+  void swap(CopyUse& other) noexcept {
+    std::swap(table_, other.table_);
+    std::swap(key_, other.key_);
+    std::swap(kind_, other.kind_);
+  }
+
+  ObjectTable* table_ = nullptr;
+  CopyKey key_ = 0;
+  CopyUser kind_ = CopyUser::kView;
 };
 
 class ObjectTable {
@@ -71,15 +59,28 @@ class ObjectTable {
   explicit ObjectTable(std::uint64_t capacity) : allocator_(capacity) {}
 
   // nullptr: there is no room now.
-  Copy* add(const ObjectId& id, Version version, std::uint64_t size, Alignment alignment);
+  Copy* add(const ObjectId& id, Version version, std::uint64_t size, Alignment alignment, CopyLife life);
+  // nullptr if it is gone.
   Copy* find(CopyKey key);
   const Copy* find(CopyKey key) const;
-  // Frees the copy if it is not current and nobody uses it. True if it is gone (the reference is then dangling).
-  bool collect(Copy& copy);
+  Copy& at(CopyKey key);
+  const Copy& at(CopyKey key) const;
+
+  [[nodiscard]] CopyUse use(Copy& copy, CopyUser kind);
+  // Only as the table in copy.h allows.
+  void become(Copy& copy, CopyLife life);
+  // It was added in vain: nobody has seen it, and its memory is free at once.
+  void take_back(Copy& copy);
+  void opened(Copy& copy);
+  void closed(Copy& copy);
+
+  // Frees what nobody uses any more. What only the data plane still knows is to be closed there first: `close`. True if
+  // there may be more room than before, or more that can be evicted.
+  bool collect(const std::function<void(CopyKey)>& close);
+  bool has_noted() const { return !noted_.empty(); }
 
   // Complete copies that are not primary can be evicted, the least recently used first.
   void touch(Copy& copy);  // used now; lists or unlists it as its state demands
-  void unlist(Copy& copy);
   // Copies that nobody uses and whose eviction has not been asked for or denied lately, until `bytes` are reached (or there
   // are no more).
   std::vector<CopyKey> eviction_candidates(Time now, std::uint64_t bytes) const;
@@ -90,10 +91,20 @@ class ObjectTable {
   // By key.
   std::vector<const Copy*> all() const;
 
+  // After `collect`.
+  void check_invariants() const;
+
  private:
+  friend class CopyUse;
+  static bool is_unneeded(const Copy& copy);
+  void release(CopyKey key, CopyUser kind);
+  void unlist(Copy& copy);
+  void check(const Copy& copy) const;
+
   ExtentAllocator allocator_;
   std::unordered_map<CopyKey, Copy> copies_;
-  std::list<CopyKey> lru_;  // front = the next to go
+  std::list<CopyKey> lru_;    // front = the next to go
+  std::set<CopyKey> noted_;  // lost a user, or retired, since the last collect
   CopyKey next_key_ = 1;
 };
 

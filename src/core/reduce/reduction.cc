@@ -23,7 +23,7 @@ Reduction::Reduction(Options options)
       spec_(std::move(options.spec)),
       links_(std::move(options.links)),
       limits_(options.limits),
-      whole_(limits_.always_whole || traits_of(spec_.op).whole_contributions),
+      whole_(limits_.always_whole || needs_whole_contributions(spec_.op)),
       random_(options.seed),
       source_order_(spec_.sources) {
   for (const ObjectId& id : source_order_) sources_[id];
@@ -340,6 +340,7 @@ void Reduction::order(SlotNumber number, Output& out) {
   order.role = slot.role;
   order.op = spec_.op;
   order.type = spec_.type;
+  order.priority = spec_.priority;
   order.divide_by = spec_.op == ReduceOp::kMean && slot.role == SlotRole::kRoot ? spec_.count : 1;
   order.source_size = source_size_;
   order.slice = slices_ > 1 ? slot.slice : spec_.part;

@@ -1,0 +1,79 @@
+// What attached clients have under way on this node: requests that are not answered yet, views that they hold, and objects
+// that they write. A client is known from its first request until it is gone.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "core/agent/timers.h"
+#include "core/objects/object_table.h"
+#include "hoplite/error.h"
+
+namespace hoplite {
+
+struct RequestKey {
+  ClientKey client = 0;
+  std::uint64_t request = 0;  // the client's number for it
+  auto operator<=>(const RequestKey&) const = default;
+};
+
+class Clients {
+ public:
+  enum class Kind : std::uint8_t { kGet, kPut, kCreate, kWait, kErrand };
+  struct Pending {
+    Kind kind = Kind::kGet;
+    ObjectId id;
+    std::uint64_t errand = 0;  // kErrand: its key
+    std::optional<Timers::Handle> deadline;
+  };
+
+  explicit Clients(Timers& timers) : timers_(timers) {}
+
+  // --- requests
+  // Under a number that the client does not use already.
+  void begin(const RequestKey& key, Kind kind, const ObjectId& id, Time deadline, std::uint64_t errand = 0);
+  // nullptr: it has been answered.
+  const Pending* find(const RequestKey& key) const;
+  void end(const RequestKey& key);
+  bool is_known(ClientKey client) const { return clients_.contains(client); }
+  std::vector<RequestKey> pending() const;                  // of all clients, in order
+  std::vector<RequestKey> pending(ClientKey client) const;  // in order
+  std::size_t pending_count() const;
+
+  // --- views. A client may hold several of one copy.
+  void hold_view(ClientKey client, CopyUse view);
+  void release_view(ClientKey client, CopyKey copy);
+
+  // --- objects being written
+  void begin_writing(ClientKey client, CopyUse written);
+  // nullptr if this client does not write it.
+  Copy* written_by(ClientKey client, CopyKey copy) const;
+  // The home has refused it: the client is told when it is done.
+  void refuse_writing(ClientKey client, CopyKey copy, Code code);
+  // The client is done with it, one way or the other. kOk unless it was refused.
+  Code end_writing(ClientKey client, CopyKey copy);
+  std::vector<CopyKey> writing(ClientKey client) const;
+
+  // Lets go of everything it holds. Its requests have ended.
+  void forget(ClientKey client);
+
+  void check_invariants() const;
+
+ private:
+  struct Writing {
+    CopyUse use;
+    Code refused = Code::kOk;
+  };
+  struct Client {
+    std::map<std::uint64_t, Pending> requests;
+    std::map<CopyKey, std::vector<CopyUse>> views;
+    std::map<CopyKey, Writing> writing;
+  };
+  Timers& timers_;
+  std::map<ClientKey, Client> clients_;
+};
+
+}  // namespace hoplite

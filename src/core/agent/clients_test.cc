@@ -1,0 +1,84 @@
+#include "core/agent/clients.h"
+
+#include <gtest/gtest.h>
+
+#include "base/limits.h"
+#include "core/agent/errands.h"
+
+namespace hoplite {
+namespace {
+
+constexpr ObjectId kId{1, 1};
+
+class ClientsTest : public testing::Test {
+ protected:
+  ClientsTest() { copy_ = table_.add(kId, 7, 100, Alignment::kCacheLine, CopyLife::kWriting); }
+
+  Timers timers_;
+  ObjectTable table_{kMiB};
+  Copy* copy_ = nullptr;
+  Clients clients_{timers_};
+};
+
+TEST_F(ClientsTest, NumbersAreTheClientsOwn) {
+  clients_.begin({1, 5}, Clients::Kind::kGet, kId, Time::never());
+  clients_.begin({2, 5}, Clients::Kind::kPut, kId, Time::never());
+  EXPECT_EQ(clients_.find({1, 5})->kind, Clients::Kind::kGet);
+  clients_.end({1, 5});
+  EXPECT_EQ(clients_.find({1, 5}), nullptr);
+  EXPECT_EQ(clients_.pending_count(), 1u);
+}
+
+TEST_F(ClientsTest, AnEndedRequestHasNoDeadline) {
+  const Time soon = Time{} + Duration::ms(5);
+  clients_.begin({1, 5}, Clients::Kind::kGet, kId, soon);
+  clients_.begin({1, 6}, Clients::Kind::kGet, kId, soon);
+  EXPECT_EQ(timers_.next(), soon);
+  clients_.end({1, 5});
+  EXPECT_EQ(timers_.next(), soon);
+  clients_.forget(1);
+  EXPECT_EQ(timers_.next(), Time::never());
+}
+
+TEST_F(ClientsTest, EveryViewIsGivenBackOnce) {
+  clients_.hold_view(1, table_.use(*copy_, CopyUser::kView));
+  clients_.hold_view(1, table_.use(*copy_, CopyUser::kView));
+  clients_.hold_view(2, table_.use(*copy_, CopyUser::kView));
+  clients_.release_view(1, copy_->key);
+  clients_.release_view(1, copy_->key);
+  clients_.release_view(1, copy_->key);
+  EXPECT_EQ(copy_->users(CopyUser::kView), 1u) << "the other client's";
+  clients_.check_invariants();
+  clients_.forget(2);
+  EXPECT_TRUE(copy_->is_idle());
+}
+
+TEST_F(ClientsTest, OnlyItsWriterMayGoOnWriting) {
+  clients_.begin_writing(1, table_.use(*copy_, CopyUser::kWriter));
+  EXPECT_EQ(clients_.written_by(1, copy_->key), copy_);
+  EXPECT_EQ(clients_.written_by(2, copy_->key), nullptr);
+  clients_.refuse_writing(1, copy_->key, Code::kExists);
+  EXPECT_EQ(clients_.end_writing(1, copy_->key), Code::kExists) << "it is told at the end";
+  EXPECT_EQ(clients_.written_by(1, copy_->key), nullptr);
+  EXPECT_TRUE(copy_->is_idle());
+}
+
+TEST(Errands, AreSentAgainUntilTheyAreAnswered) {
+  const Limits limits;
+  Timers timers;
+  Errands errands(limits, timers);
+  const NodeRef home{NodeId{4}, 0};
+  errands.add(77, {1, 5}, kId, DeleteRequest{0, kId});
+  EXPECT_EQ(std::get<DeleteRequest>(errands.send_to(77, home, Time{})).request, 77u);
+  EXPECT_EQ(timers.next(), Time{} + limits.request_retry);
+  EXPECT_EQ(errands.sent_to(home), std::vector<std::uint64_t>{77});
+  errands.check_invariants();
+  errands.send_at(77, Time{} + Duration::ms(1));
+  EXPECT_EQ(timers.next(), Time{} + Duration::ms(1));
+  EXPECT_EQ(errands.take(77).asked.request, 5u);
+  EXPECT_EQ(errands.find(77), nullptr);
+  EXPECT_EQ(timers.next(), Time::never());
+}
+
+}  // namespace
+}  // namespace hoplite
