@@ -96,11 +96,12 @@ Priority Slots::priority_of(const Slot& slot) const {
 }
 
 void Slots::demand_changed(CopyKey out, std::uint32_t slice) {
-  const auto it = combining_.find({out, slice});
-  if (it == combining_.end()) return;
-  const Slot& slot = slots_.at(it->second);
+  if (const auto it = combining_.find({out, slice}); it != combining_.end()) prioritize_inputs(slots_.at(it->second));
+}
+
+void Slots::prioritize_inputs(const Slot& slot) {
   for (const Feed& feed : slot.feeds)
-    if (!feed.local) pulls_.prioritize(feed.copy.key(), slot.slice(), priority_of(slot), host_.effects());
+    if (feed.copy && !feed.local) pulls_.prioritize(feed.copy.key(), slot.slice(), priority_of(slot), host_.effects());
 }
 
 void Slots::on_input_ended(const Pulls::InputOf& of, const Pulls::Ended& e) {

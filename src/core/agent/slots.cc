@@ -65,6 +65,7 @@ void Slots::on_order(NodeRef from, const SlotOrder& m) {
   slot.windows = windows_of(m);
   const SlotSource* missing = hold_sources(slot, before);
   if (missing == nullptr) take_over_inputs(before.feeds, key, slot);
+  prioritize_inputs(slot);
   for (Feed& feed : before.feeds) release(feed);
   if (missing != nullptr) return refuse(key, Code::kUnavailable, missing->id, "it is not here");
   if (m.role == SlotRole::kPin) {
@@ -161,6 +162,7 @@ void Slots::run(const SlotKey& key) {
   for (std::size_t i = 0; i < slot.feeds.size(); ++i)
     if (!slot.feeds[i].local) pulls_.set_owner(slot.feeds[i].copy.key(), Pulls::InputOf{key, i});
   combine(key, slot);
+  prioritize_inputs(slot);
   for (std::size_t i = 0; i < slot.feeds.size(); ++i) pull(key, i);
 }
 

@@ -166,6 +166,7 @@ class Slots {
   void pull(const SlotKey& key, std::size_t input);
   void release(Feed& feed);
   Priority priority_of(const Slot& slot) const;
+  void prioritize_inputs(const Slot& slot);
   void export_copy(const ObjectId& id, Version version, CopyKey copy);
   void unexport(const ObjectId& id, Version version);
 

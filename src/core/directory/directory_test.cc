@@ -1,3 +1,4 @@
+// One directory and what it says; long because every topic needs the same fixture.
 #include "core/directory/directory.h"
 
 #include <gtest/gtest.h>
