@@ -16,8 +16,9 @@ inline constexpr std::array kInvariants{
     Invariant{"bytes-of-one-put", "What a reader sees are the bytes of exactly one put of that id."},
     Invariant{"views-never-change", "Memory that a client holds does not change until it is released."},
     Invariant{"versions-never-mix", "One version names the bytes of one put, also while it is followed."},
-    Invariant{"followers-are-reset",
-              "Whoever follows a growing copy is reset before another is shown, and ends with the version it followed."},
+    Invariant{
+        "followers-are-reset",
+        "Whoever follows a growing copy is reset before another is shown, and ends with the version it followed."},
     Invariant{"committed-only", "A get returns no put that was never sealed, was given up, or was refused."},
     Invariant{"no-cycles", "No copy is filled, directly or through others, from itself."},
     Invariant{"strictly-ahead",

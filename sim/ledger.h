@@ -82,7 +82,7 @@ struct RequestRecord {
   HeldNumber held = 0;           // the view, while it is held; with follow, what is followed now
   // With follow: what was opened and not reset since, also when the client has given it back.
   std::optional<std::pair<CopyKey, Version>> following;
-  bool use_create = false;       // the answer to a put was UseCreate
+  bool use_create = false;  // the answer to a put was UseCreate
   std::optional<ReduceReport> report;
 };
 

@@ -101,10 +101,9 @@ struct RefusePull {
 
 }  // namespace effect
 
-using DataPlaneCommand =
-    std::variant<effect::OpenCopy, effect::GrowCopy, effect::SealCopy, effect::Combine, effect::FollowCopy,
-                 effect::CloseCopy, effect::StartPull, effect::CancelPull, effect::PrioritizePull, effect::AcceptPull,
-                 effect::RefusePull>;
+using DataPlaneCommand = std::variant<effect::OpenCopy, effect::GrowCopy, effect::SealCopy, effect::Combine,
+                                      effect::FollowCopy, effect::CloseCopy, effect::StartPull, effect::CancelPull,
+                                      effect::PrioritizePull, effect::AcceptPull, effect::RefusePull>;
 
 namespace event {
 

@@ -8,12 +8,12 @@ namespace hoplite {
 
 const char* message_name(const Message& message) {
   static constexpr std::array<const char*, std::variant_size_v<Message>> kNames{
-      "Ping",       "Ack",         "PingRequest",  "News",         "Sync",      "PutRequest",  "PutReply",
-      "Want",       "Assign",      "Inline",       "Found",        "Waiting",   "WantFailed",  "Unwant",
-      "Announce",   "Withdraw",    "Evict",        "EvictReply",   "Delete",    "DeleteReply", "Drop",
-      "Pin",        "Recover",     "RecoverReply", "NotHome",      "Relay",     "Resync",      "Reduce",
-      "AddSources", "ReduceReply", "ReduceQuery",  "ReduceAnswer", "SlotOrder", "SlotUpdate",  "SlotEnd",
-      "PassOn"};
+      "Ping",        "Ack",          "PingRequest", "News",       "Sync",       "PutRequest",
+      "PutReply",    "Want",         "Assign",      "Inline",     "Found",      "Waiting",
+      "WantFailed",  "Unwant",       "Announce",    "Withdraw",   "Evict",      "EvictReply",
+      "Delete",      "DeleteReply",  "Drop",        "Pin",        "Recover",    "RecoverReply",
+      "NotHome",     "Relay",        "Resync",      "Reduce",     "AddSources", "ReduceReply",
+      "ReduceQuery", "ReduceAnswer", "SlotOrder",   "SlotUpdate", "SlotEnd",    "PassOn"};
   return kNames[message.index()];
 }
 

@@ -354,7 +354,8 @@ struct SlotOrder {
   std::uint32_t target_slices = 1;
   std::vector<SlotSource> own;
   std::vector<SlotInput> inputs;
-  Priority priority = Priority::kNormal;  // of what is pulled for it, at least. The same order may come with another one.
+  Priority priority =
+      Priority::kNormal;  // of what is pulled for it, at least. The same order may come with another one.
   template <typename A> void fields(A& a) {
     a(target, slot, version, role, op, type, divide_by, source_size, slice, slices, target_size, meta, target_slice,
       target_slices, own, inputs, priority);

@@ -94,11 +94,11 @@ Misuses child_misuses(FrameType type, const PullRequest& good) {
     case FrameType::kEnd: return {{"by the child", frame(type, good.transfer)}};
     case FrameType::kAbort: return {{"by the child", frame(type, good.transfer)}};
     case FrameType::kLimit:
-      return {{"of nothing", frame(type, kHuge), Fate::kIgnored},
-              {"before the beginning, for a moment",
-               pull_frame(good) + frame(type, good.transfer) + frame(type, good.transfer, {}, kNoLimit),
-               Fate::kIgnored},
-              {"with a body", frame(type, good.transfer, "body")}};
+      return {
+          {"of nothing", frame(type, kHuge), Fate::kIgnored},
+          {"before the beginning, for a moment",
+           pull_frame(good) + frame(type, good.transfer) + frame(type, good.transfer, {}, kNoLimit), Fate::kIgnored},
+          {"with a body", frame(type, good.transfer, "body")}};
     case FrameType::kPrioritize:
       return {{"of nothing", frame(type, kHuge), Fate::kIgnored},
               {"that is none", frame(type, good.transfer, {}, 1000)},

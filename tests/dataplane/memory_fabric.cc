@@ -3,8 +3,8 @@
 #include <map>
 #include <utility>
 
-#include "tests/dataplane/memory_link.h"
 #include "tests/dataplane/fabric.h"
+#include "tests/dataplane/memory_link.h"
 
 namespace hoplite {
 namespace {

@@ -188,7 +188,7 @@ class Directory {
     std::uint64_t request = 0;
   };
   std::deque<Untold> untold_;
-  std::uint64_t assignments_ = 0;  // so far
+  std::uint64_t assignments_ = 0;               // so far
   std::deque<std::pair<Time, ObjectId>> lost_;  // lost entries expire like tombstones
   // Deletes that wait for the holders' word.
   struct Deleting {

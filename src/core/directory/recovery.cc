@@ -6,8 +6,7 @@
 #include "core/directory/view.h"
 
 namespace hoplite {
-namespace {
-}  // namespace
+namespace {}  // namespace
 
 void Recovery::set_view(Time now, const std::vector<NodeRef>& alive, const std::vector<NodeRef>& died) {
   alive_ = alive;

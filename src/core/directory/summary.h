@@ -15,7 +15,7 @@ struct DirectoryHolder {
   bool told_to_reset = false;  // its answer is awaited
   std::uint32_t roots = 0;     // slices that come into being there
   std::uint64_t request = 0;   // of the want or put that made it a holder; 0 = an announcement did
-  NodeId relay = {};           // it is to get the bytes from this node, which was told to pass them on; nil: from elsewhere
+  NodeId relay = {};  // it is to get the bytes from this node, which was told to pass them on; nil: from elsewhere
 };
 
 struct DirectorySummary {

@@ -128,9 +128,7 @@ void ObjectTable::closed(Copy& copy) {
   noted_.insert(copy.key);
 }
 
-bool ObjectTable::is_unneeded(const Copy& copy) {
-  return !copy.is_current() && copy.users(CopyUser::kHold) == 0;
-}
+bool ObjectTable::is_unneeded(const Copy& copy) { return !copy.is_current() && copy.users(CopyUser::kHold) == 0; }
 
 bool ObjectTable::collect(const std::function<void(CopyKey)>& close) {
   const std::set<CopyKey> noted = std::exchange(noted_, {});

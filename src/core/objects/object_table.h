@@ -103,7 +103,7 @@ class ObjectTable {
 
   ExtentAllocator allocator_;
   std::unordered_map<CopyKey, Copy> copies_;
-  std::list<CopyKey> lru_;    // front = the next to go
+  std::list<CopyKey> lru_;   // front = the next to go
   std::set<CopyKey> noted_;  // lost a user, or retired, since the last collect
   CopyKey next_key_ = 1;
 };
