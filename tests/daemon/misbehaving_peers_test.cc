@@ -90,7 +90,9 @@ TEST_F(MisbehavingPeers, OutOfOrderAndOutOfRange) {
       }
       SCOPED_TRACE(what);
       // What was put and begun under ids of the peer goes on without it.
-      for (const ObjectId& id : {s.scratch, s.fetch.id, s.notify.id, s.put.id, s.reduce.spec.target})
+      // So does what it announced of another's ids, if that one was just taken for dead.
+      const ObjectId anothers{s.other.id.value, kHuge};
+      for (const ObjectId& id : {s.scratch, s.fetch.id, s.notify.id, s.put.id, s.reduce.spec.target, anothers})
         (void)a_.remove(id);
       expect_well();
     }
