@@ -5,20 +5,20 @@
 namespace hoplite {
 namespace {
 
-constexpr ObjectId kId{1, 1};
+constexpr ObjectId kPulled{1, 1};
 constexpr SliceRange kRange{0, 1000};
 constexpr NodeRef kParent{NodeId{5}, 0};
 
 class PullsTest : public testing::Test {
  protected:
   PullsTest() {
-    copy_ = table_.add(kId, 7, kRange.end, Alignment::kCacheLine, CopyLife::kFetching);
-    pulls_.set_owner(copy_->key, Pulls::FetchOf{kId});
+    copy_ = table_.add(kPulled, 7, kRange.end, Alignment::kCacheLine, CopyLife::kFetching);
+    pulls_.set_owner(copy_->key, Pulls::FetchOf{kPulled});
   }
   effect::StartPull start(std::uint64_t offset = 0) {
     Effects out;
     PullRequest pull;
-    pull.id = kId;
+    pull.id = kPulled;
     pull.offset = offset;
     pulls_.start(table_.use(*copy_, CopyUser::kPull), {kParent, {}, pull}, out);
     pulls_.check_invariants();
@@ -47,7 +47,7 @@ TEST_F(PullsTest, TheCopyIsUsedUntilThePullHasEnded) {
   EXPECT_EQ(copy_->users(CopyUser::kPull), 1u);
   const auto ended = end(transfer, PullEnd::kComplete, kRange.end);
   ASSERT_TRUE(ended);
-  EXPECT_EQ(std::get<Pulls::FetchOf>(ended->owner).id, kId);
+  EXPECT_EQ(std::get<Pulls::FetchOf>(ended->owner).id, kPulled);
   EXPECT_EQ(ended->parent, kParent);
   EXPECT_EQ(ended->failures, 0u);
   EXPECT_TRUE(copy_->is_idle());
@@ -89,13 +89,13 @@ TEST_F(PullsTest, PatienceIsBounded) {
 }
 
 TEST_F(PullsTest, AnInputHasNobodyElseToBePulledFrom) {
-  pulls_.set_owner(copy_->key, Pulls::InputOf{{kId, 3}, 1});
+  pulls_.set_owner(copy_->key, Pulls::InputOf{{kPulled, 3}, 1});
   EXPECT_EQ(start().patience, limits_.stall_after * limits_.input_stalls);
 }
 
 TEST_F(PullsTest, ARunningPullGoesToTheNewOwner) {
   const TransferId transfer = start().pull.transfer;
-  pulls_.set_owner(copy_->key, Pulls::InputOf{{kId, 3}, 1});
+  pulls_.set_owner(copy_->key, Pulls::InputOf{{kPulled, 3}, 1});
   EXPECT_EQ(std::get<Pulls::InputOf>(end(transfer, PullEnd::kComplete, kRange.end)->owner).input, 1u);
 }
 

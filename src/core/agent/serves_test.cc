@@ -8,12 +8,12 @@ namespace {
 using Here = Serves::Source::Here;
 using Verdict = Serves::Verdict;
 
-constexpr ObjectId kId{1, 1};
+constexpr ObjectId kServed{1, 1};
 constexpr std::uint64_t kSize = 1000;
 
 PullRequest pull_at(std::uint64_t offset, bool has_children = false) {
   PullRequest pull;
-  pull.id = kId;
+  pull.id = kServed;
   pull.offset = offset;
   pull.has_children = has_children;
   return pull;
@@ -69,7 +69,7 @@ class ServesTest : public testing::Test {
   ServesTest() {
     limits_.max_children = 1;
     limits_.max_parked_pulls = 2;
-    copy_ = table_.add(kId, 7, kSize, Alignment::kCacheLine, CopyLife::kComplete);
+    copy_ = table_.add(kServed, 7, kSize, Alignment::kCacheLine, CopyLife::kComplete);
   }
   Serves::Asked asked(std::uint64_t peer, Time since = {}, Priority priority = Priority::kNormal) {
     PullRequest pull = pull_at(0);
@@ -128,8 +128,8 @@ TEST_F(ServesTest, AChildThatAsksAgainTakesItsOldPlace) {
   EXPECT_TRUE(out.empty());
   serves_.park({}, asked(3), out);
   EXPECT_EQ(refused(out), std::vector<TransferId>{3}) << "there is a bound";
-  EXPECT_EQ(serves_.take_parked(kId).size(), 2u);
-  EXPECT_FALSE(serves_.is_parked(kId));
+  EXPECT_EQ(serves_.take_parked(kServed).size(), 2u);
+  EXPECT_FALSE(serves_.is_parked(kServed));
 }
 
 TEST_F(ServesTest, WhoWaitedForTooLongIsRefused) {
@@ -141,7 +141,7 @@ TEST_F(ServesTest, WhoWaitedForTooLongIsRefused) {
   const Time due = timers_.next();
   EXPECT_EQ(due, begin + limits_.stall_after * limits_.parked_stalls);
   timers_.pop_due(due);
-  EXPECT_EQ(serves_.refuse_stale(due, out), std::vector<ObjectId>{kId});
+  EXPECT_EQ(serves_.refuse_stale(due, out), std::vector<ObjectId>{kServed});
   EXPECT_EQ(refused(out), std::vector<TransferId>{1});
   EXPECT_EQ(timers_.next(), due + limits_.stall_after);
   serves_.check_invariants();

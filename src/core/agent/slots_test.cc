@@ -10,14 +10,14 @@ constexpr NodeRef kCoordinator{NodeId{2}, 0};
 constexpr NodeRef kPeer{NodeId{3}, 0};
 constexpr ObjectId kTarget{9, 9};
 constexpr ObjectId kSource{9, 1};
-constexpr std::uint64_t kSize = 640;
+constexpr std::uint64_t kSourceBytes = 640;
 constexpr Version kVersion = 77;
 
 // Nothing is there but one complete source.
 class SlotsTest : public testing::Test, protected Slots::Host, protected Progress {
  protected:
   SlotsTest() {
-    source_ = table_.add(kSource, 5, kSize, Alignment::kCacheLine, CopyLife::kComplete);
+    source_ = table_.add(kSource, 5, kSourceBytes, Alignment::kCacheLine, CopyLife::kComplete);
     table_.touch(*source_);
   }
   NodeRef self() const override { return kSelf; }
@@ -42,7 +42,7 @@ class SlotsTest : public testing::Test, protected Slots::Host, protected Progres
   void can_be_pulled(const ObjectId&) override {}
   Priority demand(const Copy&, std::uint32_t) const override { return demand_; }
   std::string room_numbers(std::uint64_t) const override { return "no room"; }
-  ValidBytes valid(CopyKey, std::uint32_t) const override { return ValidBytes({0, kSize}); }
+  ValidBytes valid(CopyKey, std::uint32_t) const override { return ValidBytes({0, kSourceBytes}); }
 
   SlotOrder order(SlotRole role, std::vector<SlotInput> inputs = {}) const {
     SlotOrder o;
@@ -50,7 +50,7 @@ class SlotsTest : public testing::Test, protected Slots::Host, protected Progres
     o.slot = 4;
     o.version = kVersion;
     o.role = role;
-    o.source_size = o.target_size = kSize;
+    o.source_size = o.target_size = kSourceBytes;
     o.own = {{kSource, 5}};
     o.inputs = std::move(inputs);
     return o;

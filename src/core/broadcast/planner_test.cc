@@ -13,7 +13,7 @@ namespace hoplite {
 namespace {
 
 constexpr LinkCost kLink{.hop_s = 200e-6, .bytes_per_s = 125e6};
-constexpr Time kNow{1'000'000};
+constexpr Time kPlanned{1'000'000};
 
 class PlannerTest : public testing::Test {
  protected:
@@ -79,13 +79,13 @@ TEST_F(PlannerTest, LimitsBoundTheNumberOfSlices) {
 TEST(SlicePlanner, EverySliceHasAPlanOfItsOwn) {
   SlicePlanner planner(2, {64 * kMiB, same_for_all(kLink), 8});
   planner.add_root(NodeId{1});
-  EXPECT_EQ(planner.choose(kNow, NodeId{2}, {}), std::vector<NodeId>(2, NodeId{1}));
+  EXPECT_EQ(planner.choose(kPlanned, NodeId{2}, {}), std::vector<NodeId>(2, NodeId{1}));
   Want second;
   second.slices = {{1, 0, false}, {7, 0, false}};
-  EXPECT_EQ(planner.choose(kNow, NodeId{3}, second), (std::vector<NodeId>{{}, NodeId{2}}));
+  EXPECT_EQ(planner.choose(kPlanned, NodeId{3}, second), (std::vector<NodeId>{{}, NodeId{2}}));
   planner.remove(NodeId{1});
   planner.remove(NodeId{2});
-  EXPECT_EQ(planner.choose(kNow, NodeId{4}, {}), std::vector<NodeId>(2));
+  EXPECT_EQ(planner.choose(kPlanned, NodeId{4}, {}), std::vector<NodeId>(2));
 }
 
 TEST(SlicePlanner, AReceiverIsSentWhereItsLinkIsFast) {
@@ -94,20 +94,20 @@ TEST(SlicePlanner, AReceiverIsSentWhereItsLinkIsFast) {
   };
   SlicePlanner planner(1, {kMiB, far_from_one, 8});
   planner.add_root(NodeId{2});
-  ASSERT_EQ(planner.choose(kNow, NodeId{3}, {}), std::vector<NodeId>{NodeId{2}});
+  ASSERT_EQ(planner.choose(kPlanned, NodeId{3}, {}), std::vector<NodeId>{NodeId{2}});
   planner.add_root(NodeId{1});
-  EXPECT_NE(planner.choose(kNow, NodeId{4}, {}), std::vector<NodeId>{NodeId{1}}) << "idle, but far";
+  EXPECT_NE(planner.choose(kPlanned, NodeId{4}, {}), std::vector<NodeId>{NodeId{1}}) << "idle, but far";
 }
 
 TEST(TwoTreesPlanner, AnInnerNodeOfOneTreeIsALeafOfTheOther) {
   TwoTreesPlanner planner(Duration::ms(10));
   planner.add_root(NodeId{1});
-  const std::vector<NodeId> first = planner.choose(kNow, NodeId{2}, {});
+  const std::vector<NodeId> first = planner.choose(kPlanned, NodeId{2}, {});
   ASSERT_EQ(first.size(), DoubleTree::kSlices);
   EXPECT_EQ(std::ranges::count(first, NodeId{1}), 1);
   EXPECT_EQ(std::ranges::count(first, NodeId{}), 1) << "a leaf is told to ask again";
   planner.remove(NodeId{1});
-  EXPECT_EQ(planner.choose(kNow, NodeId{1}, {}).size(), DoubleTree::kSlices);
+  EXPECT_EQ(planner.choose(kPlanned, NodeId{1}, {}).size(), DoubleTree::kSlices);
 }
 
 }  // namespace

@@ -10,12 +10,12 @@ namespace hoplite {
 namespace {
 
 constexpr NodeId kHome{1};
-constexpr Time kNow{1'000'000'000};
+constexpr Time kAsked{1'000'000'000};
 
 class RelayPlanTest : public testing::Test {
  protected:
   NodeId ask(std::uint64_t receiver, std::uint64_t bytes, Duration later = {}) {
-    return plan_.choose(kNow + later, {kHome, NodeId{receiver}, bytes}, links_, limits_);
+    return plan_.choose(kAsked + later, {kHome, NodeId{receiver}, bytes}, links_, limits_);
   }
   // How much each one sends when nodes 2 to n + 1 ask together.
   std::map<NodeId, int> all_ask(std::uint64_t receivers, std::uint64_t bytes) {
