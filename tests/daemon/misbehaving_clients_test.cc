@@ -96,7 +96,9 @@ class MisbehavingClients : public ::testing::Test {
   }
   void remove_what_was_made() {
     (void)bystander_.remove(ObjectId::named(kLeft));
-    for (const ObjectStatus& object : *bystander_.objects())
+    const auto objects = bystander_.objects();
+    ASSERT_TRUE(objects.ok());
+    for (const ObjectStatus& object : *objects)
       if (object.id != situation_.complete && object.id != half_written_) (void)bystander_.remove(object.id);
   }
   std::string difference_to_before() {
