@@ -186,7 +186,10 @@ class Aim {
 
 // Objects may be deleted by such messages and nodes be called dead, which members have the right to do; the daemons live, and
 // what is put afterwards reaches everybody.
+// But for what is said of members: whoever has the token and lies about addresses and deaths can part others for a while.
 TEST_F(MisbehavingPeers, RandomFieldsThatMeanSomething) {
+  constexpr std::size_t kAboutMembers = 5;  // Ping, Ack, PingRequest, News, Sync
+  static_assert(std::is_same_v<std::variant_alternative_t<kAboutMembers - 1, Message>, Sync>);
   Random random(5);
   for (int round = 0; round < 20; ++round) {
     RawPeer peer = make_peer();
@@ -197,7 +200,8 @@ TEST_F(MisbehavingPeers, RandomFieldsThatMeanSomething) {
     const Situation s = prepare(peer, client);
     ASSERT_FALSE(HasFatalFailure());
     for (int i = 0; i < 300; ++i) {
-      Message message = random_message<Message>(random.below(std::variant_size_v<Message>), random);
+      const std::size_t kind = kAboutMembers + random.below(std::variant_size_v<Message> - kAboutMembers);
+      Message message = random_message<Message>(kind, random);
       Aim aim(random, s);
       std::visit([&](auto& m) { m.fields(aim); }, message);
       peer.tell(message);
