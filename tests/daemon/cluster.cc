@@ -250,4 +250,13 @@ std::uint64_t bytes_at(Client& client, ObjectId id) {
   return 0;
 }
 
+std::uint64_t anonymous_kib(pid_t pid) {
+  std::ifstream status("/proc/" + std::to_string(pid) + "/status");
+  std::string word;
+  std::uint64_t value = 0;
+  while (status >> word)
+    if (word == "RssAnon:" && status >> value) return value;
+  return 0;
+}
+
 }  // namespace hoplite::testing

@@ -100,4 +100,7 @@ bool eventually(const std::function<bool()>& holds, std::chrono::milliseconds ti
 // How many bytes of the object the daemon has; 0 if it does not know it.
 std::uint64_t bytes_at(Client& client, ObjectId id);
 
+// Memory of the process outside the arena, which is file-backed.
+std::uint64_t anonymous_kib(pid_t pid);
+
 }  // namespace hoplite::testing

@@ -96,21 +96,12 @@ class PeerFixture : public ::testing::Test {
     return lines;
   }
 
-  // Memory of the process outside the arena, which is file-backed.
-  // With a sanitizer what was freed stays for a while: then such bounds say nothing.
+  // For bounds on anonymous_kib. With a sanitizer what was freed stays for a while: then they say nothing.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   static constexpr std::uint64_t kSlackKib = 1 << 20;
 #else
   static constexpr std::uint64_t kSlackKib = 0;
 #endif
-  static std::uint64_t anonymous_kib(pid_t pid) {
-    std::ifstream status("/proc/" + std::to_string(pid) + "/status");
-    std::string word;
-    std::uint64_t value = 0;
-    while (status >> word)
-      if (word == "RssAnon:" && status >> value) return value;
-    return 0;
-  }
 
   Daemon& start() { return cluster_.start({.environment = {{"HOPLITE_TOKEN", kToken}}}); }
 

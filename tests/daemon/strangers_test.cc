@@ -47,16 +47,6 @@ class Stranger {
   bool connected_ = false;
 };
 
-// Memory of the process outside the arena, which is file-backed.
-std::uint64_t anonymous_kib(pid_t pid) {
-  std::ifstream status("/proc/" + std::to_string(pid) + "/status");
-  std::string word;
-  std::uint64_t value = 0;
-  while (status >> word)
-    if (word == "RssAnon:" && status >> value) return value;
-  return 0;
-}
-
 // `length` wherever one might be: after the first `before` bytes of what a node would say.
 std::string huge_length(std::size_t before, std::uint64_t length) {
   std::string text = "HPLT";
