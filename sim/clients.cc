@@ -86,14 +86,14 @@ RequestNumber Clients::put(ClientKey client, ObjectId id, std::uint64_t size, st
   ledger_.puts[put].commit = number;
   std::string payload(size, '\0');
   fill_contents(put, 0, std::as_writable_bytes(std::span(payload)));
-  world_.ask(client, number, client::Put{id, {}, timeout_ns}, std::move(payload));
+  world_.ask(client, number, ipc::Put{id, {}, timeout_ns}, std::move(payload));
   return number;
 }
 
 RequestNumber Clients::create(ClientKey client, ObjectId id, std::uint64_t size, std::int64_t timeout_ns) {
   const RequestNumber number = note(Ask::kCreate, client, id, timeout_ns);
   ledger_.requests[number].put = note_put(client, id, size);
-  world_.ask(client, number, client::Create{id, size, {}, timeout_ns});
+  world_.ask(client, number, ipc::Create{id, size, {}, timeout_ns});
   return number;
 }
 
@@ -108,7 +108,7 @@ bool Clients::write(RequestNumber create, std::uint64_t up_to) {
     fill_contents(writing.put, writing.written,
                   arena.subspan(writing.offset + writing.written, up_to - writing.written));
   writing.written = up_to;
-  world_.ask(writing.client, 0, client::Advance{writing.copy, up_to});
+  world_.ask(writing.client, 0, ipc::Advance{writing.copy, up_to});
   return true;
 }
 
@@ -122,7 +122,7 @@ RequestNumber Clients::seal(RequestNumber create, std::int64_t timeout_ns) {
   ledger_.requests[number].put = writing.put;
   ledger_.puts[writing.put].sealed = world_.now();
   ledger_.puts[writing.put].commit = number;
-  world_.ask(writing.client, number, client::Seal{writing.copy, timeout_ns});
+  world_.ask(writing.client, number, ipc::Seal{writing.copy, timeout_ns});
   return number;
 }
 
@@ -130,7 +130,7 @@ bool Clients::abort(RequestNumber create) {
   const auto it = ledger_.writing.find(create);
   if (it == ledger_.writing.end()) return false;
   ledger_.puts[it->second.put].given_up = true;
-  world_.ask(it->second.client, 0, client::Abort{it->second.copy});
+  world_.ask(it->second.client, 0, ipc::Abort{it->second.copy});
   ledger_.writing.erase(it);
   return true;
 }
@@ -139,7 +139,7 @@ RequestNumber Clients::get(ClientKey client, ObjectId id, const GetSpec& spec) {
   const RequestNumber number = note(Ask::kGet, client, id, spec.timeout_ns);
   ledger_.requests[number].wait_if_lost = spec.wait_if_lost;
   ledger_.requests[number].follow = spec.follow;
-  world_.ask(client, number, client::Get{id, spec.timeout_ns, spec.wait_if_lost, spec.follow, spec.priority});
+  world_.ask(client, number, ipc::Get{id, spec.timeout_ns, spec.wait_if_lost, spec.follow, spec.priority});
   return number;
 }
 
@@ -147,7 +147,7 @@ RequestNumber Clients::wait(ClientKey client, std::vector<ObjectId> ids, std::ui
   const RequestNumber number = note(Ask::kWait, client, {}, timeout_ns);
   ledger_.requests[number].ids = ids;
   ledger_.requests[number].count = count;
-  world_.ask(client, number, client::Wait{std::move(ids), count, timeout_ns});
+  world_.ask(client, number, ipc::Wait{std::move(ids), count, timeout_ns});
   return number;
 }
 
@@ -156,7 +156,7 @@ RequestNumber Clients::remove(ClientKey client, ObjectId id, std::int64_t timeou
   auto& removes = ledger_.objects[id].removes;
   ledger_.requests[number].remove = removes.size();
   removes.push_back({world_.now()});
-  world_.ask(client, number, client::Remove{id, timeout_ns});
+  world_.ask(client, number, ipc::Remove{id, timeout_ns});
   return number;
 }
 
@@ -178,13 +178,13 @@ RequestNumber Clients::reduce(ClientKey client, ObjectId target, std::uint64_t s
   asked.spread = spec.spread;
   asked.wait_if_lost = wait_if_lost;
   asked.timeout_ns = timeout_ns;
-  world_.ask(client, number, client::Reduce{std::move(asked)});
+  world_.ask(client, number, ipc::Reduce{std::move(asked)});
   return number;
 }
 
 RequestNumber Clients::report(ClientKey client, ObjectId target) {
   const RequestNumber number = note(Ask::kReport, client, target, kNoTimeout);
-  world_.ask(client, number, client::GetReduce{target});
+  world_.ask(client, number, ipc::GetReduce{target});
   return number;
 }
 
@@ -192,7 +192,7 @@ void Clients::cancel(RequestNumber number) {
   RequestRecord& request = ledger_.requests[number];
   if (request.ended) return;
   request.cancelled = true;
-  world_.ask(request.client, 0, client::Cancel{number});
+  world_.ask(request.client, 0, ipc::Cancel{number});
 }
 
 void Clients::release(HeldNumber number) {
@@ -201,13 +201,13 @@ void Clients::release(HeldNumber number) {
   judge_.look_again(it->second);
   RequestRecord& request = ledger_.requests[it->second.request];
   if (request.held == number) request.held = 0;
-  world_.ask(it->second.client, 0, client::Release{{it->second.copy}});
+  world_.ask(it->second.client, 0, ipc::Release{{it->second.copy}});
   ledger_.held.erase(it);
 }
 
 // --- replies
 
-void Clients::on_reply(ClientKey client, std::uint64_t number, const client::Reply& reply) {
+void Clients::on_reply(ClientKey client, std::uint64_t number, const ipc::Reply& reply) {
   if (number == 0 || number >= ledger_.requests.size() || ledger_.requests[number].client != client)
     return world_.violate("one-answer", "an answer to request " + std::to_string(number) + ", which client " +
                                             std::to_string(client) + " has not made");
@@ -224,7 +224,7 @@ void Clients::end(RequestNumber number, Code code, const std::string& message) {
   request.message = message;
 }
 
-void Clients::replied(RequestNumber number, const client::Failed& failed) {
+void Clients::replied(RequestNumber number, const ipc::Failed& failed) {
   const RequestRecord& request = ledger_.requests[number];
   end(number, failed.code, failed.message);
   if (request.put != 0) {
@@ -235,7 +235,7 @@ void Clients::replied(RequestNumber number, const client::Failed& failed) {
   judge_.request_failed(number);
 }
 
-void Clients::replied(RequestNumber number, const client::PutDone& done) {
+void Clients::replied(RequestNumber number, const ipc::PutDone& done) {
   const RequestRecord& request = ledger_.requests[number];
   if (request.kind != Ask::kPut && request.kind != Ask::kSeal) return judge_.wrong_answer(number, "PutDone");
   if (!request.id.is_nil() && request.id != done.id) return judge_.wrong_answer(number, "PutDone of another id");
@@ -246,7 +246,7 @@ void Clients::replied(RequestNumber number, const client::PutDone& done) {
   judge_.put_done(request.put);
 }
 
-void Clients::replied(RequestNumber number, const client::UseCreate&) {
+void Clients::replied(RequestNumber number, const ipc::UseCreate&) {
   const RequestRecord& request = ledger_.requests[number];
   if (request.kind != Ask::kPut) return judge_.wrong_answer(number, "UseCreate");
   end(number, Code::kOk, "use create");
@@ -255,7 +255,7 @@ void Clients::replied(RequestNumber number, const client::UseCreate&) {
   ledger_.puts[request.put].given_up = true;
 }
 
-void Clients::replied(RequestNumber number, const client::Created& created) {
+void Clients::replied(RequestNumber number, const ipc::Created& created) {
   const RequestRecord& request = ledger_.requests[number];
   if (request.kind != Ask::kCreate) return judge_.wrong_answer(number, "Created");
   const std::uint64_t size = ledger_.puts[request.put].size;
@@ -269,7 +269,7 @@ void Clients::replied(RequestNumber number, const client::Created& created) {
   ledger_.writing[number] = {request.client, request.node, request.put, created.copy, created.offset, size, 0};
 }
 
-void Clients::replied(RequestNumber number, const client::View& view) {
+void Clients::replied(RequestNumber number, const ipc::View& view) {
   RequestRecord& request = ledger_.requests[number];
   if (request.kind != Ask::kGet) return judge_.wrong_answer(number, "View");
   judge_.follow_ended(number, view.version);
@@ -282,7 +282,7 @@ void Clients::replied(RequestNumber number, const client::View& view) {
   request.got = judge_.view_shown(number, held);
 }
 
-void Clients::replied(RequestNumber number, const client::Opened& opened) {
+void Clients::replied(RequestNumber number, const ipc::Opened& opened) {
   RequestRecord& request = ledger_.requests[number];
   if (request.kind != Ask::kGet || !request.follow) return judge_.wrong_answer(number, "Opened");
   judge_.follow_began(number);
@@ -295,7 +295,7 @@ void Clients::replied(RequestNumber number, const client::Opened& opened) {
   judge_.growth_shown(held);
 }
 
-void Clients::replied(RequestNumber number, const client::Grown& grown) {
+void Clients::replied(RequestNumber number, const ipc::Grown& grown) {
   const RequestRecord& request = ledger_.requests[number];
   if (request.kind != Ask::kGet || !request.follow) return judge_.wrong_answer(number, "Grown");
   const auto it = ledger_.held.find(request.held);
@@ -306,21 +306,21 @@ void Clients::replied(RequestNumber number, const client::Grown& grown) {
   judge_.growth_shown(it->second);
 }
 
-void Clients::replied(RequestNumber number, const client::Reset&) {
+void Clients::replied(RequestNumber number, const ipc::Reset&) {
   RequestRecord& request = ledger_.requests[number];
   if (request.kind != Ask::kGet || !request.follow) return judge_.wrong_answer(number, "Reset");
   request.held = 0;  // what was shown stays as it is until it is released
   request.following.reset();
 }
 
-void Clients::replied(RequestNumber number, const client::WaitDone& done) {
+void Clients::replied(RequestNumber number, const ipc::WaitDone& done) {
   if (ledger_.requests[number].kind != Ask::kWait) return judge_.wrong_answer(number, "WaitDone");
   end(number, Code::kOk, {});
   ledger_.requests[number].ready = done.ready;
   judge_.wait_done(number);
 }
 
-void Clients::replied(RequestNumber number, const client::Removed& removed) {
+void Clients::replied(RequestNumber number, const ipc::Removed& removed) {
   const RequestRecord& request = ledger_.requests[number];
   if (request.kind != Ask::kRemove) return judge_.wrong_answer(number, "Removed");
   end(number, Code::kOk, {});
@@ -329,14 +329,14 @@ void Clients::replied(RequestNumber number, const client::Removed& removed) {
   remove.existed = removed.existed;
 }
 
-void Clients::replied(RequestNumber number, const client::Reducing& reducing) {
+void Clients::replied(RequestNumber number, const ipc::Reducing& reducing) {
   const RequestRecord& request = ledger_.requests[number];
   if (request.kind != Ask::kReduce || reducing.target != request.id)
     return judge_.wrong_answer(number, "Reducing of another target");
   end(number, Code::kOk, {});
 }
 
-void Clients::replied(RequestNumber number, const client::Reduction& reduction) {
+void Clients::replied(RequestNumber number, const ipc::Reported& reduction) {
   if (ledger_.requests[number].kind != Ask::kReport) return judge_.wrong_answer(number, "Reduction");
   end(number, Code::kOk, {});
   ledger_.requests[number].report = reduction.report;

@@ -47,7 +47,7 @@ class Clients final : public WorldObserver {
   const std::vector<ClientKey>& attached() const { return attached_; }
   std::vector<ClientKey> attached_to(NodeIndex node) const;
 
-  void on_reply(ClientKey client, std::uint64_t request, const client::Reply& reply) override;
+  void on_reply(ClientKey client, std::uint64_t request, const ipc::Reply& reply) override;
   void on_transfer(const Transfer& transfer) override { judge_.transfer_began(transfer); }
   void on_step(NodeIndex) override { judge_.watch_unpinned(); }
   void on_leave(NodeIndex node) override { judge_.copies_go(node); }
@@ -61,18 +61,18 @@ class Clients final : public WorldObserver {
   void orphan(ClientKey client);
   void end(RequestNumber number, Code code, const std::string& message);
 
-  void replied(RequestNumber number, const client::Failed& failed);
-  void replied(RequestNumber number, const client::PutDone& done);
-  void replied(RequestNumber number, const client::UseCreate& use);
-  void replied(RequestNumber number, const client::Created& created);
-  void replied(RequestNumber number, const client::View& view);
-  void replied(RequestNumber number, const client::Opened& opened);
-  void replied(RequestNumber number, const client::Grown& grown);
-  void replied(RequestNumber number, const client::Reset& reset);
-  void replied(RequestNumber number, const client::WaitDone& done);
-  void replied(RequestNumber number, const client::Removed& removed);
-  void replied(RequestNumber number, const client::Reducing& reducing);
-  void replied(RequestNumber number, const client::Reduction& reduction);
+  void replied(RequestNumber number, const ipc::Failed& failed);
+  void replied(RequestNumber number, const ipc::PutDone& done);
+  void replied(RequestNumber number, const ipc::UseCreate& use);
+  void replied(RequestNumber number, const ipc::Created& created);
+  void replied(RequestNumber number, const ipc::View& view);
+  void replied(RequestNumber number, const ipc::Opened& opened);
+  void replied(RequestNumber number, const ipc::Grown& grown);
+  void replied(RequestNumber number, const ipc::Reset& reset);
+  void replied(RequestNumber number, const ipc::WaitDone& done);
+  void replied(RequestNumber number, const ipc::Removed& removed);
+  void replied(RequestNumber number, const ipc::Reducing& reducing);
+  void replied(RequestNumber number, const ipc::Reported& reduction);
   template <typename Other>
   void replied(RequestNumber number, const Other&);
 

@@ -351,7 +351,7 @@ std::map<ObjectId, bool> Judge::complete_copies(NodeIndex except) const {
   std::map<ObjectId, bool> found;
   for (NodeIndex node = 0; node < world_.size(); ++node) {
     if (!world_.running(node) || node == except) continue;
-    for (const client::ObjectInfo& info : world_.agent(node).objects())
+    for (const ipc::ObjectInfo& info : world_.agent(node).objects())
       if (info.state == CopyState::kComplete) found[info.id] |= info.primary;
   }
   return found;

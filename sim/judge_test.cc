@@ -25,14 +25,14 @@ class JudgeTest : public ::testing::Test {
 
   std::string violated() const { return world_->violation() ? world_->violation()->invariant : ""; }
   // The answer as if the daemon had given it.
-  void answer(RequestNumber request, client::Reply reply) { clients_->on_reply(client_, request, reply); }
+  void answer(RequestNumber request, ipc::Reply reply) { clients_->on_reply(client_, request, reply); }
   RequestNumber put(ObjectId id) {
     const RequestNumber number = clients_->put(client_, id, 50, kNoTimeout);
     world_->run_for(Duration::s(1));
     EXPECT_TRUE(ledger_.requests[number].ended);
     return number;
   }
-  client::View view_of(RequestNumber get) {
+  ipc::View view_of(RequestNumber get) {
     const Held& held = ledger_.held.at(ledger_.requests[get].held);
     return {held.copy, held.version, held.offset, held.size, {}};
   }
@@ -65,7 +65,7 @@ TEST_F(JudgeTest, IsContentWithTheTruth) {
 
 TEST_F(JudgeTest, SeesOneWrongByte) {
   put(a_);
-  const client::View view = view_of(got(a_));
+  const ipc::View view = view_of(got(a_));
   world_->arena(0)[view.offset + 49] ^= std::byte{1};
   answer(pending_get(a_), view);
   EXPECT_EQ(violated(), "bytes-of-one-put");
@@ -92,52 +92,52 @@ TEST_F(JudgeTest, SeesWhatWasNeverSealed) {
   world_->run_for(Duration::s(1));
   clients_->write(w, 50);
   const Writing& writing = ledger_.writing.at(w);
-  answer(pending_get(a_), client::View{writing.copy, 5, writing.offset, 50, {}});
+  answer(pending_get(a_), ipc::View{writing.copy, 5, writing.offset, 50, {}});
   EXPECT_EQ(violated(), "committed-only");
 }
 
 TEST_F(JudgeTest, SeesFalseReasons) {
   put(a_);
-  answer(pending_get(a_), client::Failed{Code::kLost, ""});
+  answer(pending_get(a_), ipc::Failed{Code::kLost, ""});
   EXPECT_EQ(violated(), "true-reason");
 }
 
 TEST_F(JudgeTest, SeesADeleteThatNobodyAskedFor) {
-  answer(pending_get(b_), client::Failed{Code::kDeleted, ""});
+  answer(pending_get(b_), ipc::Failed{Code::kDeleted, ""});
   EXPECT_EQ(violated(), "true-reason");
 }
 
 TEST_F(JudgeTest, SeesACancelThatNobodyAskedFor) {
-  answer(pending_get(b_), client::Failed{Code::kCancelled, ""});
+  answer(pending_get(b_), ipc::Failed{Code::kCancelled, ""});
   EXPECT_EQ(violated(), "true-reason");
 }
 
 TEST_F(JudgeTest, SeesATimeoutBeforeItsTime) {
-  answer(pending_get(b_, Duration::s(5).ns), client::Failed{Code::kTimedOut, ""});
+  answer(pending_get(b_, Duration::s(5).ns), ipc::Failed{Code::kTimedOut, ""});
   EXPECT_EQ(violated(), "deadlines-hold");
 }
 
 TEST_F(JudgeTest, SeesSecondAnswersAndWrongOnes) {
   const RequestNumber g = got((put(a_), a_));
-  answer(g, client::Failed{Code::kTimedOut, ""});
+  answer(g, ipc::Failed{Code::kTimedOut, ""});
   EXPECT_EQ(violated(), "one-answer");
 }
 
 TEST_F(JudgeTest, SeesAnAnswerOfAnotherKind) {
-  answer(pending_get(b_), client::Removed{true});
+  answer(pending_get(b_), ipc::Removed{true});
   EXPECT_EQ(violated(), "one-answer");
 }
 
 TEST_F(JudgeTest, SeesTwoCommittedPuts) {
   put(a_);
   const RequestNumber second = clients_->put(client_, a_, 50, kNoTimeout);
-  answer(second, client::PutDone{a_});
+  answer(second, ipc::PutDone{a_});
   EXPECT_EQ(violated(), "one-committed-version");
 }
 
 TEST_F(JudgeTest, SeesTheDeletedComeBack) {
   put(a_);
-  const client::View view = view_of(got(a_));
+  const ipc::View view = view_of(got(a_));
   clients_->remove(client_, a_, kNoTimeout);
   world_->run_for(Duration::s(1));
   const RequestNumber late = clients_->get(client_, a_, {});
@@ -161,20 +161,20 @@ TEST_F(JudgeTest, SeesTheDeletedComeBackAlsoIfNobodyKnewIt) {
 TEST_F(JudgeTest, IsLenientOnlyWhileDisturbed) {
   put(a_);
   judge_->disturbed(true);
-  answer(pending_get(a_), client::Failed{Code::kLost, ""});
+  answer(pending_get(a_), ipc::Failed{Code::kLost, ""});
   EXPECT_EQ(violated(), "");
   judge_->disturbed(false);
-  answer(pending_get(a_), client::Failed{Code::kLost, ""});
+  answer(pending_get(a_), ipc::Failed{Code::kLost, ""});
   EXPECT_EQ(violated(), "");  // its consequences may still show
 }
 
 TEST_F(JudgeTest, AnotherCopyIsNotFollowedWithoutAReset) {
   put(a_);
-  const client::View view = view_of(got(a_));
-  const client::Opened opened{view.copy, view.version, view.offset, view.size, {}, view.size};
+  const ipc::View view = view_of(got(a_));
+  const ipc::Opened opened{view.copy, view.version, view.offset, view.size, {}, view.size};
   const RequestNumber follow = clients_->get(client_, a_, {kNoTimeout, false, true});
   answer(follow, opened);
-  answer(follow, client::Reset{});
+  answer(follow, ipc::Reset{});
   answer(follow, opened);
   EXPECT_EQ(violated(), "");
   answer(follow, opened);
@@ -183,9 +183,9 @@ TEST_F(JudgeTest, AnotherCopyIsNotFollowedWithoutAReset) {
 
 TEST_F(JudgeTest, AFollowerEndsWithTheVersionItFollowed) {
   put(a_);
-  client::View view = view_of(got(a_));
+  ipc::View view = view_of(got(a_));
   const RequestNumber follow = clients_->get(client_, a_, {kNoTimeout, false, true});
-  answer(follow, client::Opened{view.copy, view.version, view.offset, view.size, {}, view.size});
+  answer(follow, ipc::Opened{view.copy, view.version, view.offset, view.size, {}, view.size});
   ++view.version;
   answer(follow, view);
   EXPECT_EQ(violated(), "followers-are-reset");

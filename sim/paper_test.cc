@@ -143,13 +143,13 @@ class Lab final : public WorldObserver {
   const Following& following(RequestNumber get) { return following_[get]; }
 
   // --- WorldObserver
-  void on_reply(ClientKey client, std::uint64_t request, const client::Reply& reply) override {
+  void on_reply(ClientKey client, std::uint64_t request, const ipc::Reply& reply) override {
     Following& following = following_[request];
-    if (const auto* opened = std::get_if<client::Opened>(&reply))
+    if (const auto* opened = std::get_if<ipc::Opened>(&reply))
       following.shown = opened->bytes, following.version = opened->version;
-    if (const auto* grown = std::get_if<client::Grown>(&reply)) following.shown = grown->bytes;
-    if (std::holds_alternative<client::Reset>(reply)) following.shown = 0, ++following.resets;
-    if (const auto* view = std::get_if<client::View>(&reply))
+    if (const auto* grown = std::get_if<ipc::Grown>(&reply)) following.shown = grown->bytes;
+    if (std::holds_alternative<ipc::Reset>(reply)) following.shown = 0, ++following.resets;
+    if (const auto* view = std::get_if<ipc::View>(&reply))
       following.shown = view->size, following.version = view->version;
     clients_.on_reply(client, request, reply);
   }

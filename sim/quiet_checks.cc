@@ -15,7 +15,7 @@ std::map<ObjectId, Truth> copies_that_exist(World& world) {
   std::map<ObjectId, Truth> truth;
   for (NodeIndex node = 0; node < world.size(); ++node) {
     if (!world.running(node)) continue;
-    for (const client::ObjectInfo& info : world.agent(node).objects()) {
+    for (const ipc::ObjectInfo& info : world.agent(node).objects()) {
       if (info.state != CopyState::kComplete) continue;
       Truth& object = truth[info.id];
       object.complete.insert(world.agent(node).self());
@@ -58,7 +58,7 @@ bool members_converged(World& world) {
   for (NodeIndex node = 0; node < world.size(); ++node) {
     if (!world.running(node)) continue;
     std::set<NodeRef> known;
-    for (const client::NodeInfo& info : world.agent(node).nodes())
+    for (const ipc::NodeInfo& info : world.agent(node).nodes())
       if (info.life == Life::kAlive) known.insert(info.ref);
     if (known != alive) return false;
   }
@@ -70,7 +70,7 @@ std::string members_of_all(World& world) {
   for (NodeIndex node = 0; node < world.size(); ++node) {
     if (!world.running(node)) continue;
     text += (text.empty() ? "" : "; ") + world.trace().names().node(world.agent(node).self()) + " knows";
-    for (const client::NodeInfo& info : world.agent(node).nodes())
+    for (const ipc::NodeInfo& info : world.agent(node).nodes())
       if (info.life == Life::kAlive) text += " " + world.trace().names().node(info.ref);
   }
   return text;
@@ -100,12 +100,12 @@ std::set<ObjectId> ids_with_copies(World& world) {
   std::set<ObjectId> ids;
   for (NodeIndex node = 0; node < world.size(); ++node)
     if (world.running(node))
-      for (const client::ObjectInfo& info : world.agent(node).objects()) ids.insert(info.id);
+      for (const ipc::ObjectInfo& info : world.agent(node).objects()) ids.insert(info.id);
   return ids;
 }
 
 std::string leftovers(World& world, NodeIndex node) {
-  const client::Status status = world.agent(node).status();
+  const ipc::Status status = world.agent(node).status();
   const dataplane::DataPlane& data = world.plane(node).data();
   if (status.used == 0 && status.waiting == 0 && status.growing == 0 && data.open_copies() == 0 &&
       data.active_pulls() == 0 && data.active_serves() == 0)
@@ -114,7 +114,7 @@ std::string leftovers(World& world, NodeIndex node) {
                      std::to_string(status.waiting) + " requests, " + std::to_string(data.open_copies()) +
                      " copies open, " + std::to_string(data.active_pulls()) + " pulls, " +
                      std::to_string(data.active_serves()) + " serves;";
-  for (const client::ObjectInfo& info : world.agent(node).objects())
+  for (const ipc::ObjectInfo& info : world.agent(node).objects())
     text += " " + world.trace().names().object(info.id) + " (" + std::to_string(info.bytes) + " of " +
             std::to_string(info.size) + " B, " + std::to_string(info.views) + " views)";
   return text;

@@ -54,11 +54,11 @@ class ReduceRun final : public WorldObserver {
     return result;
   }
 
-  void on_reply(ClientKey client, std::uint64_t, const client::Reply& reply) override {
-    if (const auto* failed = std::get_if<client::Failed>(&reply)) failure_ = failed->message;
-    if (const auto* created = std::get_if<client::Created>(&reply)) created_[client] = created->copy;
-    if (std::holds_alternative<client::PutDone>(reply)) ++sealed_;
-    if (!std::holds_alternative<client::View>(reply)) return;
+  void on_reply(ClientKey client, std::uint64_t, const ipc::Reply& reply) override {
+    if (const auto* failed = std::get_if<ipc::Failed>(&reply)) failure_ = failed->message;
+    if (const auto* created = std::get_if<ipc::Created>(&reply)) created_[client] = created->copy;
+    if (std::holds_alternative<ipc::PutDone>(reply)) ++sealed_;
+    if (!std::holds_alternative<ipc::View>(reply)) return;
     ++views_;
     last_view_ = world_.now();
   }
@@ -108,21 +108,21 @@ class ReduceRun final : public WorldObserver {
     created_.clear();
     sealed_ = 0;
     for (NodeIndex node = 0; node < options_.nodes; ++node)
-      ask(node, Ask::kCreate, client::Create{id(node, round), options_.size, {}, kNoTimeout});
+      ask(node, Ask::kCreate, ipc::Create{id(node, round), options_.size, {}, kNoTimeout});
     const Duration step = Duration::ms(1);
     const Duration patience = Duration::s(30);
     if (!run_until([&] { return created_.size() == options_.nodes; }, step, patience))
       return blame("the sources were not created");
     for (NodeIndex node = 0; node < options_.nodes; ++node) {
       const CopyKey copy = created_.at(clients_[node]);
-      world_.ask(clients_[node], 0, client::Advance{copy, options_.size});
-      ask(node, Ask::kSeal, client::Seal{copy, kNoTimeout});
+      world_.ask(clients_[node], 0, ipc::Advance{copy, options_.size});
+      ask(node, Ask::kSeal, ipc::Seal{copy, kNoTimeout});
     }
     if (!run_until([&] { return sealed_ == options_.nodes; }, step, patience)) blame("the sources were not sealed");
   }
 
   void reduce(std::uint32_t round) {
-    client::Reduce reduce;
+    ipc::Reduce reduce;
     reduce.spec.target = id(kCaller, kRounds + round);
     for (NodeIndex node = 0; node < options_.nodes; ++node) reduce.spec.sources.push_back(id(node, round));
     reduce.spec.count = options_.nodes;
@@ -134,15 +134,14 @@ class ReduceRun final : public WorldObserver {
     called_ = world_.now();
     ask(kCaller, Ask::kReduce, std::move(reduce));
     const std::uint32_t readers = options_.everybody ? options_.nodes : 1;
-    for (NodeIndex node = 0; node < readers; ++node)
-      ask(node, Ask::kGet, client::Get{target, kNoTimeout, false, false});
+    for (NodeIndex node = 0; node < readers; ++node) ask(node, Ask::kGet, ipc::Get{target, kNoTimeout, false, false});
     const Duration patience = Duration::from_seconds(transfer_s() * 3 * options_.nodes + 60);
     if (!run_until([&] { return views_ == readers; }, Duration::ms(10), patience))
       blame(std::to_string(readers - views_) + " readers do not have the result after " +
             format_duration(world_.now() - called_));
   }
 
-  void ask(NodeIndex node, Ask what, client::Request request) {
+  void ask(NodeIndex node, Ask what, ipc::Request request) {
     world_.ask(clients_[node], static_cast<std::uint64_t>(what), std::move(request));
   }
   void blame(const std::string& what) {

@@ -44,11 +44,11 @@ class Broadcast final : public WorldObserver {
     return result;
   }
 
-  void on_reply(ClientKey client, std::uint64_t, const client::Reply& reply) override {
-    if (const auto* failed = std::get_if<client::Failed>(&reply)) failure_ = failed->message;
-    if (const auto* created = std::get_if<client::Created>(&reply)) created_ = *created;
-    if (std::holds_alternative<client::PutDone>(reply)) sealed_ = true;
-    if (!std::holds_alternative<client::View>(reply)) return;
+  void on_reply(ClientKey client, std::uint64_t, const ipc::Reply& reply) override {
+    if (const auto* failed = std::get_if<ipc::Failed>(&reply)) failure_ = failed->message;
+    if (const auto* created = std::get_if<ipc::Created>(&reply)) created_ = *created;
+    if (std::holds_alternative<ipc::PutDone>(reply)) sealed_ = true;
+    if (!std::holds_alternative<ipc::View>(reply)) return;
     ++done_;
     const NodeIndex node = world_.node_of(client);
     took_.push_back((world_.now() - asked_[node]).seconds());
@@ -83,11 +83,11 @@ class Broadcast final : public WorldObserver {
   std::string put() {
     const ClientKey client = world_.attach(0);
     id_ = {world_.hosts()[0].ref.id.value, std::uint64_t{1} << 32 | 1};
-    world_.ask(client, kPutRequest, client::Create{id_, options_.size, {}, kNoTimeout});
+    world_.ask(client, kPutRequest, ipc::Create{id_, options_.size, {}, kNoTimeout});
     world_.run_for(Duration::ms(1));
     if (created_.copy == 0) return "the object was not created: " + failure_;
-    world_.ask(client, 0, client::Advance{created_.copy, options_.size});
-    world_.ask(client, kSealRequest, client::Seal{created_.copy, kNoTimeout});
+    world_.ask(client, 0, ipc::Advance{created_.copy, options_.size});
+    world_.ask(client, kSealRequest, ipc::Seal{created_.copy, kNoTimeout});
     world_.run_for(Duration::s(1));
     return sealed_ ? "" : "the object was not sealed: " + failure_;
   }
@@ -100,7 +100,7 @@ class Broadcast final : public WorldObserver {
       const Duration later{options_.spread ? static_cast<std::int64_t>(random.below(ideal.ns * 5)) : 0};
       asked_[node] = first_asked_ + later;
       world_.at(asked_[node], [this, node] {
-        world_.ask(world_.attach(node), kGetRequest, client::Get{id_, kNoTimeout, false, false});
+        world_.ask(world_.attach(node), kGetRequest, ipc::Get{id_, kNoTimeout, false, false});
       });
     }
   }
@@ -140,7 +140,7 @@ class Broadcast final : public WorldObserver {
   StepCost cost_;
   World world_;
   ObjectId id_;
-  client::Created created_;
+  ipc::Created created_;
   bool sealed_ = false;
   std::string failure_;
   std::uint32_t done_ = 0;

@@ -356,7 +356,7 @@ class Player {
     const std::uint64_t wanted = take(parse_size(command.words[3]));
     std::uint64_t found = 0;
     const auto look = [&] {
-      const client::Status status = world_->agent(index).status();
+      const ipc::Status status = world_->agent(index).status();
       if (what == "used") found = status.used;
       else if (what == "objects") found = status.objects;
       else if (what == "growing") found = status.growing;

@@ -1,4 +1,5 @@
 #include "sim/trace.h"
+#include "base/type_name.h"
 
 #include <iomanip>
 
@@ -98,7 +99,7 @@ std::string report(const ReduceReport& m, Names& names) {
 
 const char* role_name(SlotRole role) {
   switch (role) {
-    case SlotRole::kPin: return "keeps";
+    case SlotRole::kKeep: return "keeps";
     case SlotRole::kInner: return "makes";
     case SlotRole::kRoot: return "makes the target as";
   }
@@ -191,7 +192,7 @@ std::string fields(const Message& message, Names& names) {
           [&](const DeleteRequest& m) { return " " + object(m.id); },
           [&](const DeleteReply& m) { return " " + object(m.id) + (m.existed ? ": existed" : ": nobody knew it"); },
           [&](const Drop& m) { return " " + object(m.id) + " " + version(m.version) + ": " + drop_name(m.reason); },
-          [&](const Pin& m) { return " " + object(m.id) + " " + version(m.version); },
+          [&](const SetPrimary& m) { return " " + object(m.id) + " " + version(m.version); },
           [&](const RecoverQuery& m) { return " round " + number(m.round); },
           [&](const RecoverReply& m) { return " round " + number(m.round) + ", " + number(m.facts) + " facts"; },
           [&](const NotHome& m) { return " " + object(m.id); },
@@ -244,60 +245,60 @@ void Trace::say(Time now, const std::string& who, const std::string& text) {
 
 std::string node_name(NodeIndex node) { return "n" + number(node + 1); }
 
-std::string describe(const Message& message, Names& names) { return message_name(message) + fields(message, names); }
+std::string describe(const Message& message, Names& names) { return type_name(message) + fields(message, names); }
 
-std::string describe(const client::Request& request, Names& names) {
+std::string describe(const ipc::Request& request, Names& names) {
   return std::visit(
       Overloaded{
-          [&](const client::Put& m) { return "puts " + names.object(m.id) + timeout(m.timeout_ns); },
-          [&](const client::Create& m) {
+          [&](const ipc::Put& m) { return "puts " + names.object(m.id) + timeout(m.timeout_ns); },
+          [&](const ipc::Create& m) {
             return "creates " + names.object(m.id) + ", " + number(m.size) + " B" + timeout(m.timeout_ns);
           },
-          [&](const client::Advance& m) { return "has written " + number(m.bytes) + " B of copy " + number(m.copy); },
-          [&](const client::Seal& m) { return "seals copy " + number(m.copy) + timeout(m.timeout_ns); },
-          [&](const client::Abort& m) { return "gives up copy " + number(m.copy); },
-          [&](const client::Get& m) {
+          [&](const ipc::Advance& m) { return "has written " + number(m.bytes) + " B of copy " + number(m.copy); },
+          [&](const ipc::Seal& m) { return "seals copy " + number(m.copy) + timeout(m.timeout_ns); },
+          [&](const ipc::Abort& m) { return "gives up copy " + number(m.copy); },
+          [&](const ipc::Get& m) {
             return (m.follow ? "follows " : "gets ") + names.object(m.id) + timeout(m.timeout_ns) +
                    (m.wait_if_lost ? ", waits if lost" : "");
           },
-          [&](const client::Cancel& m) { return "cancels request " + number(m.target); },
-          [&](const client::Release& m) {
+          [&](const ipc::Cancel& m) { return "cancels request " + number(m.target); },
+          [&](const ipc::Release& m) {
             std::string text = "releases copies";
             for (const CopyKey copy : m.copies) text += " " + number(copy);
             return text;
           },
-          [&](const client::Wait& m) {
+          [&](const ipc::Wait& m) {
             return "waits for " + number(m.count) + " of" + ids(m.ids, names) + timeout(m.timeout_ns);
           },
-          [&](const client::Remove& m) { return "removes " + names.object(m.id) + timeout(m.timeout_ns); },
-          [&](const client::Reduce& m) { return "reduces " + reduce(m.spec, names); },
-          [&](const client::AddSources& m) { return "adds" + ids(m.sources, names) + " to " + names.object(m.target); },
-          [&](const client::GetReduce& m) { return "asks how far " + names.object(m.target) + " is"; },
+          [&](const ipc::Remove& m) { return "removes " + names.object(m.id) + timeout(m.timeout_ns); },
+          [&](const ipc::Reduce& m) { return "reduces " + reduce(m.spec, names); },
+          [&](const ipc::AddSources& m) { return "adds" + ids(m.sources, names) + " to " + names.object(m.target); },
+          [&](const ipc::GetReduce& m) { return "asks how far " + names.object(m.target) + " is"; },
           [](const auto&) { return std::string("asks for facts"); },
       },
       request);
 }
 
-std::string describe(const client::Reply& reply, Names& names) {
+std::string describe(const ipc::Reply& reply, Names& names) {
   return std::visit(
       Overloaded{
-          [&](const client::Failed& m) { return "failed, " + code(m.code) + ": " + m.message; },
-          [&](const client::PutDone& m) { return "put done, " + names.object(m.id); },
-          [&](const client::UseCreate&) { return std::string("no room now, use create"); },
-          [&](const client::Created& m) { return "created " + names.object(m.id) + " as copy " + number(m.copy); },
-          [&](const client::View& m) {
+          [&](const ipc::Failed& m) { return "failed, " + code(m.code) + ": " + m.message; },
+          [&](const ipc::PutDone& m) { return "put done, " + names.object(m.id); },
+          [&](const ipc::UseCreate&) { return std::string("no room now, use create"); },
+          [&](const ipc::Created& m) { return "created " + names.object(m.id) + " as copy " + number(m.copy); },
+          [&](const ipc::View& m) {
             return "view of " + version(m.version) + ", " + number(m.size) + " B, copy " + number(m.copy);
           },
-          [&](const client::Opened& m) {
+          [&](const ipc::Opened& m) {
             return "opened " + version(m.version) + ", " + number(m.bytes) + " of " + number(m.size) + " B, copy " +
                    number(m.copy);
           },
-          [&](const client::Grown& m) { return "grown to " + number(m.bytes) + " B"; },
-          [&](const client::Reset&) { return std::string("reset"); },
-          [&](const client::WaitDone& m) { return "ready:" + ids(m.ready, names); },
-          [&](const client::Removed& m) { return std::string(m.existed ? "removed" : "removed, nobody knew it"); },
-          [&](const client::Reducing& m) { return "reducing " + names.object(m.target); },
-          [&](const client::Reduction& m) { return report(m.report, names); },
+          [&](const ipc::Grown& m) { return "grown to " + number(m.bytes) + " B"; },
+          [&](const ipc::Reset&) { return std::string("reset"); },
+          [&](const ipc::WaitDone& m) { return "ready:" + ids(m.ready, names); },
+          [&](const ipc::Removed& m) { return std::string(m.existed ? "removed" : "removed, nobody knew it"); },
+          [&](const ipc::Reducing& m) { return "reducing " + names.object(m.target); },
+          [&](const ipc::Reported& m) { return report(m.report, names); },
           [](const auto&) { return std::string("facts"); },
       },
       reply);

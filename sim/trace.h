@@ -48,8 +48,8 @@ class Trace {
 std::string node_name(NodeIndex node);  // "n1" for the first
 
 std::string describe(const Message& message, Names& names);
-std::string describe(const client::Request& request, Names& names);
-std::string describe(const client::Reply& reply, Names& names);
+std::string describe(const ipc::Request& request, Names& names);
+std::string describe(const ipc::Reply& reply, Names& names);
 // Only for events and effects of the data plane, and Log; empty for the others, which are told where they happen.
 std::string describe(const Event& event, Names& names);
 std::string describe(const Effect& effect, Names& names);

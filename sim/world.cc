@@ -1,4 +1,5 @@
 #include "sim/world.h"
+#include "base/type_name.h"
 
 #include <time.h>
 #include <xxhash.h>
@@ -327,8 +328,7 @@ void World::carry_out(NodeIndex node, effect::Send& send, ByteView) {
     else bytes.append(reinterpret_cast<const char*>(memory.data() + send.extent.offset), send.extent.size);
   }
   if (bytes.size() > options_.limits.max_message_bytes)
-    return contract_broken(
-        node, std::string("a ") + message_name(send.message) + " of " + std::to_string(bytes.size()) + " bytes");
+    return contract_broken(node, "a " + type_name(send.message) + " of " + std::to_string(bytes.size()) + " bytes");
   network_.send(node, send.to, send.address, std::move(bytes));
 }
 
@@ -409,7 +409,7 @@ void World::detach(ClientKey client) {
   queue_.at(port.last_ask, [this, client] { ask_arrived(client); });
 }
 
-void World::ask(ClientKey client, std::uint64_t request, client::Request message, std::string payload) {
+void World::ask(ClientKey client, std::uint64_t request, ipc::Request message, std::string payload) {
   Port& port = ports_[client - 1];
   if (!port.open) return;
   if (trace_.on())

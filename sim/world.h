@@ -55,7 +55,7 @@ struct Violation {
 class WorldObserver {
  public:
   virtual ~WorldObserver() = default;
-  virtual void on_reply(ClientKey client, std::uint64_t request, const client::Reply& reply) = 0;
+  virtual void on_reply(ClientKey client, std::uint64_t request, const ipc::Reply& reply) = 0;
   virtual void on_transfer(const Transfer& transfer) = 0;      // it was accepted: the place to look for cycles
   virtual void on_step(NodeIndex) {}                           // after its effects have been carried out
   virtual void on_leave(NodeIndex node) = 0;                   // it says goodbye, and will be gone in a moment
@@ -114,7 +114,7 @@ class World final : private NetworkSink, private LinksSink, private PlaneSink {
   NodeIndex node_of(ClientKey client) const { return ports_[client - 1].process.node; }
   // The client's number at its daemon, for ids that it mints itself.
   std::uint32_t number_of(ClientKey client) const { return ports_[client - 1].number; }
-  void ask(ClientKey client, std::uint64_t request, client::Request message, std::string payload = {});
+  void ask(ClientKey client, std::uint64_t request, ipc::Request message, std::string payload = {});
 
   // --- judging
   void violate(const std::string& invariant, const std::string& text);
@@ -152,13 +152,13 @@ class World final : private NetworkSink, private LinksSink, private PlaneSink {
   };
   struct Ask {
     std::uint64_t request = 0;
-    client::Request message;
+    ipc::Request message;
     std::string payload;
     bool gone = false;
   };
   struct Answer {
     std::uint64_t request = 0;
-    client::Reply message;
+    ipc::Reply message;
   };
   struct Port {  // one client's connection
     ProcessId process;

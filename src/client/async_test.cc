@@ -34,7 +34,7 @@ TEST(Async, ARequestIsSentAlthoughNobodyWaits) {
   auto client = daemon.connect();
   auto first = client.put_async(as_bytes("1"));
   auto second = client.put_async(as_bytes("2"));
-  EXPECT_EQ(daemon.await<Put>(2).size(), 2U);
+  EXPECT_EQ(daemon.await<ipc::Put>(2).size(), 2U);
   EXPECT_TRUE(second.get().ok());
   EXPECT_TRUE(first.get().ok());
 }
@@ -46,7 +46,7 @@ TEST(Async, AFutureCanBePolled) {
   auto future = client.get_async(id);
   EXPECT_FALSE(future.ready());
   EXPECT_FALSE(future.wait_for(2ms));
-  daemon.await<Get>(1);
+  daemon.await<ipc::Get>(1);
   daemon.store(id, "now");
   const auto give_up = std::chrono::steady_clock::now() + 20s;
   while (!future.ready() && std::chrono::steady_clock::now() < give_up) std::this_thread::yield();
@@ -68,9 +68,9 @@ TEST(Async, ADroppedFutureGivesItsViewBack) {
   const ObjectId missing = ObjectId::named("missing");
   {
     auto pending = client.get_async(missing);
-    daemon.await<Get>(2);
+    daemon.await<ipc::Get>(2);
   }
-  EXPECT_EQ(daemon.await<Cancel>(1).size(), 1U);
+  EXPECT_EQ(daemon.await<ipc::Cancel>(1).size(), 1U);
 }
 
 TEST(Async, ManyViewsAreGivenBackInMessagesThatTheDaemonTakes) {
@@ -85,7 +85,7 @@ TEST(Async, ManyViewsAreGivenBackInMessagesThatTheDaemonTakes) {
     for (auto& get : gets) views.push_back(*get.get());
   }
   EXPECT_EQ(daemon.await_releases(kViews).begin()->second, static_cast<int>(kViews));
-  for (const auto& [request, release] : daemon.await<Release>(1)) EXPECT_LE(release.copies.size(), 4000U);
+  for (const auto& [request, release] : daemon.await<ipc::Release>(1)) EXPECT_LE(release.copies.size(), 4000U);
 }
 
 TEST(Async, ADroppedPutIsStillAPut) {
@@ -103,7 +103,7 @@ TEST(Async, APutJustBeforeTheClientEndsIsSent) {
     auto first = client.put_async(as_bytes("1"));
     auto second = client.put_async(as_bytes("2"));
   }
-  EXPECT_EQ(daemon.await<Put>(2).size(), 2U);
+  EXPECT_EQ(daemon.await<ipc::Put>(2).size(), 2U);
 }
 
 TEST(Async, CallbacksRunOnTheClientsOwnThread) {
@@ -125,7 +125,7 @@ TEST(Async, CallbacksRunWhileAnotherThreadWaitsInACall) {
   auto client = daemon.connect();
   const ObjectId never = ObjectId::named("late");
   std::thread waiting([&] { EXPECT_TRUE(client.get(never).ok()); });
-  daemon.await<Get>(1);
+  daemon.await<ipc::Get>(1);
   for (int i = 0; i < 20; ++i) {
     std::promise<std::thread::id> ran;
     client.put_async(as_bytes("x")).then([&](Result<ObjectId> id) {
@@ -217,18 +217,18 @@ TEST(Async, ACallbackForAClientThatIsGoneRunsAtOnce) {
 TEST(Async, OnlyCallsThatChangeNothingEndWithTheirFuture) {
   FakeDaemon daemon;
   auto client = daemon.connect();
-  daemon.intercept([&](std::uint64_t, const Request& message, ByteView) {
-    return std::holds_alternative<Reduce>(message) || std::holds_alternative<Remove>(message);
+  daemon.intercept([&](std::uint64_t, const ipc::Request& message, ByteView) {
+    return std::holds_alternative<ipc::Reduce>(message) || std::holds_alternative<ipc::Remove>(message);
   });
   const ObjectId missing = ObjectId::named("missing");
   { auto reduce = client.reduce_async({missing, ObjectId::named("other")}); }
   { auto remove = client.remove_async(missing); }
   { auto wait = client.wait_async({missing}, 1); }
   { auto gather = client.gather_async({missing, ObjectId::named("other")}); }
-  std::vector<std::uint64_t> expected = {daemon.await<Wait>(1)[0].first};
-  for (const auto& [request, get] : daemon.await<Get>(2)) expected.push_back(request);
+  std::vector<std::uint64_t> expected = {daemon.await<ipc::Wait>(1)[0].first};
+  for (const auto& [request, get] : daemon.await<ipc::Get>(2)) expected.push_back(request);
   std::vector<std::uint64_t> cancelled;
-  for (const auto& [request, cancel] : daemon.await<Cancel>(3)) cancelled.push_back(cancel.target);
+  for (const auto& [request, cancel] : daemon.await<ipc::Cancel>(3)) cancelled.push_back(cancel.target);
   EXPECT_THAT(cancelled, ::testing::UnorderedElementsAreArray(expected));
 }
 
@@ -239,7 +239,7 @@ TEST(Async, AGatherCanBeCancelledAndHasACallback) {
   std::promise<Code> code;
   RunningCall running = client.gather_async(ids).then(
       [&](const Result<std::vector<hoplite::View>>& views) { code.set_value(views.code()); });
-  daemon.await<Get>(2);
+  daemon.await<ipc::Get>(2);
   running.cancel();
   EXPECT_EQ(code.get_future().get(), Code::kCancelled);
   daemon.pause();
@@ -264,7 +264,7 @@ TEST(Async, EveryPendingCallFailsWhenTheDaemonDies) {
     EXPECT_THAT(view.error().message, HasSubstr(id.to_string()));
     EXPECT_THAT(view.error().message, HasSubstr(daemon.socket_path()));
   });
-  daemon.await<Get>(6);
+  daemon.await<ipc::Get>(6);
   daemon.hang_up();
   blocked.join();
   EXPECT_EQ(future.get().code(), Code::kUnavailable);
@@ -302,13 +302,13 @@ TEST(Async, ACallbackMayDestroyTheClient) {
 
 TEST(Async, HostileRepliesEndTheConnectionNotTheProcess) {
   std::string malformed;
-  encode_reply(1, PutDone{}, malformed);
-  malformed[ClientFrameHeader::kSize] = '\x7f';  // a type that there is not
+  ipc::encode_reply(1, ipc::PutDone{}, malformed);
+  malformed[ipc::ClientFrameHeader::kSize] = '\x7f';  // a type that there is not
   const std::string huge("\xff\xff\xff\x7f\1\0\0\0\0\0\0\0", 12);
   for (const std::string& bytes : {malformed, huge}) {
     FakeDaemon daemon;
     auto client = daemon.connect();
-    daemon.intercept([&](std::uint64_t, const Request&, ByteView) {
+    daemon.intercept([&](std::uint64_t, const ipc::Request&, ByteView) {
       daemon.send_raw(bytes);
       return true;
     });
@@ -320,17 +320,17 @@ TEST(Async, HostileRepliesEndTheConnectionNotTheProcess) {
 TEST(Async, HostileRepliesOfTheRightShapeAreErrors) {
   FakeDaemon daemon;
   auto client = daemon.connect();
-  const std::vector<Reply> replies = {client::View{1, 1, 1ULL << 40, 10, ""},
-                                      client::View{1, 1, ~0ULL - 4, 10, ""},
-                                      PutDone{},
-                                      Created{{}, 1, 0, 5},
-                                      Created{{}, 1, 1ULL << 50, 1ULL << 50},
-                                      Grown{5},
-                                      Failed{Code::kOk, "ok?"},
-                                      Welcome{}};
-  for (const Reply& hostile : replies) {
-    daemon.intercept([&](std::uint64_t request, const Request& message, ByteView) {
-      if (std::holds_alternative<Get>(message) || std::holds_alternative<Create>(message))
+  const std::vector<ipc::Reply> replies = {ipc::View{1, 1, 1ULL << 40, 10, ""},
+                                           ipc::View{1, 1, ~0ULL - 4, 10, ""},
+                                           ipc::PutDone{},
+                                           ipc::Created{{}, 1, 0, 5},
+                                           ipc::Created{{}, 1, 1ULL << 50, 1ULL << 50},
+                                           ipc::Grown{5},
+                                           ipc::Failed{Code::kOk, "ok?"},
+                                           ipc::Welcome{}};
+  for (const ipc::Reply& hostile : replies) {
+    daemon.intercept([&](std::uint64_t request, const ipc::Request& message, ByteView) {
+      if (std::holds_alternative<ipc::Get>(message) || std::holds_alternative<ipc::Create>(message))
         daemon.reply(request, hostile);
       return true;
     });
@@ -338,8 +338,8 @@ TEST(Async, HostileRepliesOfTheRightShapeAreErrors) {
     EXPECT_FALSE(client.create(1 << 20).ok()) << hostile.index();
   }
   // Replies to nobody are dropped.
-  daemon.intercept([&](std::uint64_t, const Request&, ByteView) {
-    daemon.reply(99999, PutDone{});
+  daemon.intercept([&](std::uint64_t, const ipc::Request&, ByteView) {
+    daemon.reply(99999, ipc::PutDone{});
     return false;
   });
   EXPECT_TRUE(client.put(as_bytes("x")).ok());
@@ -347,11 +347,11 @@ TEST(Async, HostileRepliesOfTheRightShapeAreErrors) {
 
 TEST(Async, ATruncatedReplyIsAnEnd) {
   std::string whole;
-  encode_reply(1, client::View{1, 1, 0, 10, "some metadata"}, whole);
+  encode_reply(1, ipc::View{1, 1, 0, 10, "some metadata"}, whole);
   for (std::size_t length = 1; length < whole.size(); length += 7) {
     FakeDaemon daemon;
     auto client = daemon.connect();
-    daemon.intercept([&](std::uint64_t, const Request&, ByteView) {
+    daemon.intercept([&](std::uint64_t, const ipc::Request&, ByteView) {
       daemon.send_raw(whole.substr(0, length));
       daemon.hang_up();
       return true;
@@ -364,14 +364,14 @@ TEST(Async, RandomBytesFromTheDaemonNeverCrash) {
   Random random(7);
   for (int round = 0; round < 50; ++round) {
     std::string bytes;
-    encode_reply(1, Opened{1, 1, random.next(), random.next(), "m", random.next()}, bytes);
-    encode_reply(1, client::View{1, 1, random.next(), random.next(), "m"}, bytes);
+    ipc::encode_reply(1, ipc::Opened{1, 1, random.next(), random.next(), "m", random.next()}, bytes);
+    encode_reply(1, ipc::View{1, 1, random.next(), random.next(), "m"}, bytes);
     for (int flips = static_cast<int>(random.below(4)); flips >= 0; --flips)
       bytes[random.below(bytes.size())] = static_cast<char>(random.next());
     FakeDaemon daemon;
     auto client = daemon.connect();
-    daemon.intercept([&](std::uint64_t, const Request& message, ByteView) {
-      if (std::holds_alternative<Get>(message)) daemon.send_raw(bytes);
+    daemon.intercept([&](std::uint64_t, const ipc::Request& message, ByteView) {
+      if (std::holds_alternative<ipc::Get>(message)) daemon.send_raw(bytes);
       return true;
     });
     auto follower = client.follow(ObjectId::named("x"));

@@ -53,10 +53,10 @@ struct Group {
 
 // How far a streaming read is.
 struct Following {
-  std::optional<Opened> opened;     // what grows now; we hold it
-  bool shown = false;               // the reader has seen bytes of `opened`
-  std::optional<CopyKey> outdated;  // was shown, then reset; held until the reader has heard of it
-  std::uint64_t resets = 0;         // of what was shown
+  std::optional<ipc::Opened> opened;  // what grows now; we hold it
+  bool shown = false;                 // the reader has seen bytes of `opened`
+  std::optional<CopyKey> outdated;    // was shown, then reset; held until the reader has heard of it
+  std::uint64_t resets = 0;           // of what was shown
 };
 
 // What a call is about, for messages: "get of 0123...".
@@ -74,9 +74,9 @@ struct Call {
   std::uint64_t request = 0;  // the number that the next reply carries
   Deadline deadline;
 
-  std::optional<Result<Reply>> result;  // of a group: an error, or any reply to say that all calls have theirs
-  bool only_reads = false;              // need not be carried on when nobody wants the result
-  bool abandoned = false;               // nobody wants the result
+  std::optional<Result<ipc::Reply>> result;  // of a group: an error, or any reply to say that all calls have theirs
+  bool only_reads = false;                   // need not be carried on when nobody wants the result
+  bool abandoned = false;                    // nobody wants the result
   std::function<void(CallHandle)> callback;
   std::uint64_t created_size = 0;    // of Create
   DType created_as = DType::kBytes;  // of Create: what its bytes are

@@ -41,7 +41,7 @@ Future<T> start_create(const Link& connection, const Subject& subject, std::uint
   const auto call = client::new_call(subject, deadline);
   call->created_size = size;
   call->created_as = options.array.type;
-  const client::Create request{subject.object, size, *metadata, deadline.left_ns(), options.priority};
+  const ipc::Create request{subject.object, size, *metadata, deadline.left_ns(), options.priority};
   return client::start<T, Convert>(connection, call, request, sending);
 }
 
@@ -56,7 +56,7 @@ Future<ObjectId> start_inline_put(const Link& connection, const Subject& subject
   put.bytes = sending == Sending::kBatched ? as_bytes(put.kept) : bytes;
   put.metadata = *metadata;
   put.priority = options.priority;
-  const client::Put request{subject.object, *metadata, deadline.left_ns(), options.priority};
+  const ipc::Put request{subject.object, *metadata, deadline.left_ns(), options.priority};
   return client::start<ObjectId, client::to_id>(connection, call, request, sending, bytes);
 }
 
@@ -73,7 +73,7 @@ Future<ObjectId> start_put(const Link& connection, ByteView bytes, const PutOpti
   return client::start_seal(**writing, deadline, sending);
 }
 
-Result<ObjectWriter> to_writer(const Link& connection, const Call& call, Result<client::Reply> reply) {
+Result<ObjectWriter> to_writer(const Link& connection, const Call& call, Result<ipc::Reply> reply) {
   auto writing = client::to_writing(connection, call, std::move(reply));
   if (!writing) return writing.error();
   return client::Access::handle<ObjectWriter>(*std::move(writing));
@@ -87,31 +87,30 @@ Future<View> start_get(const Link& connection, ObjectId id, const GetOptions& op
 
 Future<std::vector<ObjectId>> start_wait(const Link& connection, ObjectIds ids, std::size_t count,
                                          const Timeout& timeout, Sending sending) {
-  constexpr auto to_ready = client::Picked<&client::WaitDone::ready>::convert;
+  constexpr auto to_ready = client::Picked<&ipc::WaitDone::ready>::convert;
   const Subject subject{"wait", ids.size() == 1 ? ids[0] : ObjectId()};
   if (count > ids.size() || ids.size() > kMaxWaitIds)
     return client::start_ended<std::vector<ObjectId>, to_ready>(
         connection, subject.error(Code::kInvalidArgument, "asked for " + std::to_string(count) + " of " +
                                                               std::to_string(ids.size()) + " objects, of at most " +
                                                               std::to_string(kMaxWaitIds)));
-  if (count == 0)
-    return client::start_ended<std::vector<ObjectId>, to_ready>(connection, client::Reply(client::WaitDone{}));
+  if (count == 0) return client::start_ended<std::vector<ObjectId>, to_ready>(connection, ipc::Reply(ipc::WaitDone{}));
   const auto deadline = Deadline::after(timeout);
-  const client::Wait request{{ids.begin(), ids.end()}, static_cast<std::uint32_t>(count), deadline.left_ns()};
+  const ipc::Wait request{{ids.begin(), ids.end()}, static_cast<std::uint32_t>(count), deadline.left_ns()};
   return client::start<std::vector<ObjectId>, to_ready>(connection, client::new_call(subject, deadline), request,
                                                         sending);
 }
 
 Future<bool> start_remove(const Link& connection, ObjectId id, const Timeout& timeout, Sending sending) {
-  const client::Remove request{id, Deadline::after(timeout).left_ns()};
-  return client::start_about<bool, client::Picked<&client::Removed::existed>::convert>(connection, {"remove", id},
-                                                                                       timeout, request, sending);
+  const ipc::Remove request{id, Deadline::after(timeout).left_ns()};
+  return client::start_about<bool, client::Picked<&ipc::Removed::existed>::convert>(connection, {"remove", id}, timeout,
+                                                                                    request, sending);
 }
 
 Future<bool> start_prioritize(const Link& connection, ObjectId id, Priority priority, const Timeout& timeout,
                               Sending sending) {
-  return client::start_about<bool, client::Picked<&client::Prioritized::under_way>::convert>(
-      connection, {"prioritize", id}, timeout, client::Prioritize{id, priority}, sending);
+  return client::start_about<bool, client::Picked<&ipc::Prioritized::under_way>::convert>(
+      connection, {"prioritize", id}, timeout, ipc::Prioritize{id, priority}, sending);
 }
 
 }  // namespace
@@ -130,7 +129,7 @@ Result<void> check_id(const Subject& subject) {
   return subject.error(Code::kInvalidArgument, "the id is nil");
 }
 
-Get get_request(ObjectId id, const GetOptions& options, const Deadline& deadline) {
+ipc::Get get_request(ObjectId id, const GetOptions& options, const Deadline& deadline) {
   return {id, deadline.left_ns(), options.on_lost == OnLost::kWait, false, options.priority};
 }
 
@@ -206,7 +205,7 @@ Result<Follower> Client::follow(ObjectId id, const GetOptions& options) {
   reading->connection = connection_;
   reading->call = client::new_call(subject, Deadline::after(options.timeout));
   reading->call->following = std::make_unique<client::Following>();
-  client::Get request = client::get_request(id, options, reading->call->deadline);
+  ipc::Get request = client::get_request(id, options, reading->call->deadline);
   request.follow = true;
   connection_->submit(reading->call, request, Sending::kBatched);
   return client::Access::handle<Follower>(std::move(reading));

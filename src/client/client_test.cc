@@ -70,16 +70,16 @@ TEST(Client, LargePutsAreWrittenIntoTheArenaInSteps) {
     ASSERT_TRUE(id.ok()) << id.error().to_string();
     EXPECT_EQ(text_of(client.get(*id)->bytes()), bytes);
   }
-  EXPECT_EQ(daemon.await<Create>(2).size(), 2U);
-  EXPECT_GE(daemon.await<Advance>(4).size(), 4U);
+  EXPECT_EQ(daemon.await<ipc::Create>(2).size(), 2U);
+  EXPECT_GE(daemon.await<ipc::Advance>(4).size(), 4U);
 }
 
 TEST(Client, APutWithoutRoomForTheMessageIsCreatedInstead) {
   FakeDaemon daemon;
   auto client = daemon.connect();
-  daemon.intercept([&](std::uint64_t request, const Request& message, ByteView) {
-    if (!std::holds_alternative<Put>(message)) return false;
-    daemon.reply(request, UseCreate{});
+  daemon.intercept([&](std::uint64_t request, const ipc::Request& message, ByteView) {
+    if (!std::holds_alternative<ipc::Put>(message)) return false;
+    daemon.reply(request, ipc::UseCreate{});
     return true;
   });
   const auto id = client.put(as_bytes("small"), {.metadata = "m"});
@@ -92,15 +92,15 @@ TEST(Client, APutWithoutRoomForTheMessageIsCreatedInstead) {
   const auto later = future.get();
   ASSERT_TRUE(later.ok()) << later.error().to_string();
   EXPECT_EQ(text_of(client.get(*later)->bytes()), "async");
-  EXPECT_EQ(daemon.await<Create>(2).size(), 2U);
+  EXPECT_EQ(daemon.await<ipc::Create>(2).size(), 2U);
 }
 
 TEST(Client, AFullStoreIsReportedWithTheDaemonsNumbers) {
   FakeDaemon daemon;
   auto client = daemon.connect();
-  daemon.intercept([&](std::uint64_t request, const Request& message, ByteView) {
-    if (!std::holds_alternative<Create>(message)) return false;
-    daemon.reply(request, Failed{Code::kStoreFull, "1 GiB wanted, 3 MiB of 16 MiB free"});
+  daemon.intercept([&](std::uint64_t request, const ipc::Request& message, ByteView) {
+    if (!std::holds_alternative<ipc::Create>(message)) return false;
+    daemon.reply(request, ipc::Failed{Code::kStoreFull, "1 GiB wanted, 3 MiB of 16 MiB free"});
     return true;
   });
   const ObjectId id = ObjectId::named("big");
@@ -114,16 +114,16 @@ TEST(Client, AFullStoreIsReportedWithTheDaemonsNumbers) {
 TEST(Client, TheTimeoutIsTheDaemonsToKeep) {
   FakeDaemon daemon;
   auto client = daemon.connect();
-  daemon.intercept([&](std::uint64_t request, const Request& message, ByteView) {
-    if (!std::holds_alternative<Get>(message)) return false;
-    daemon.reply(request, Failed{Code::kTimedOut, "nobody has put it"});
+  daemon.intercept([&](std::uint64_t request, const ipc::Request& message, ByteView) {
+    if (!std::holds_alternative<ipc::Get>(message)) return false;
+    daemon.reply(request, ipc::Failed{Code::kTimedOut, "nobody has put it"});
     return true;
   });
   const ObjectId id = ObjectId::named("never");
   const auto view = client.get(id, {.timeout = 5s, .on_lost = OnLost::kWait});
   EXPECT_EQ(view.code(), Code::kTimedOut);
   EXPECT_THAT(view.error().message, HasSubstr(id.to_string()));
-  const auto asked = daemon.await<Get>(1);
+  const auto asked = daemon.await<ipc::Get>(1);
   ASSERT_EQ(asked.size(), 1U);
   EXPECT_GT(asked[0].second.timeout_ns, 4'000'000'000);
   EXPECT_LE(asked[0].second.timeout_ns, 5'000'000'000);
@@ -145,7 +145,7 @@ TEST(Client, AStuckDaemonIsGivenUpAfterTheGrace) {
   daemon.store(id, "late");
   daemon.resume();
   EXPECT_EQ(text_of(client.get(id)->bytes()), "late");
-  EXPECT_EQ(daemon.await<Cancel>(2).size(), 2U);
+  EXPECT_EQ(daemon.await<ipc::Cancel>(2).size(), 2U);
 }
 
 TEST(Client, RepliesMayComeInAnyOrder) {
@@ -154,12 +154,12 @@ TEST(Client, RepliesMayComeInAnyOrder) {
   std::vector<std::uint64_t> numbers;
   const auto first = daemon.store(ObjectId::named("0"), "zero");
   const auto second = daemon.store(ObjectId::named("1"), "one");
-  daemon.intercept([&](std::uint64_t request, const Request& message, ByteView) {
-    if (!std::holds_alternative<Get>(message)) return false;
+  daemon.intercept([&](std::uint64_t request, const ipc::Request& message, ByteView) {
+    if (!std::holds_alternative<ipc::Get>(message)) return false;
     numbers.push_back(request);
     if (numbers.size() == 2) {
-      daemon.reply(numbers[1], client::View{11, 1, second.offset, second.size, ""});
-      daemon.reply(numbers[0], client::View{10, 1, first.offset, first.size, ""});
+      daemon.reply(numbers[1], ipc::View{11, 1, second.offset, second.size, ""});
+      daemon.reply(numbers[0], ipc::View{10, 1, first.offset, first.size, ""});
     }
     return true;
   });
@@ -261,25 +261,25 @@ TEST(Client, SaysHowUrgentTransfersAre) {
   auto follower = client.follow(id, {.priority = Priority::kLow});
   ASSERT_TRUE(client.gather({id}, {.priority = Priority::kHigh}).ok());
   ASSERT_TRUE(client.get(id).ok());
-  EXPECT_EQ(daemon.await<Put>(1)[0].second.priority, Priority::kLow);
-  EXPECT_EQ(daemon.await<Create>(1)[0].second.priority, Priority::kHigh);
+  EXPECT_EQ(daemon.await<ipc::Put>(1)[0].second.priority, Priority::kLow);
+  EXPECT_EQ(daemon.await<ipc::Create>(1)[0].second.priority, Priority::kHigh);
   std::vector<Priority> asked;
-  for (const auto& [request, get] : daemon.await<Get>(4)) asked.push_back(get.priority);
+  for (const auto& [request, get] : daemon.await<ipc::Get>(4)) asked.push_back(get.priority);
   EXPECT_THAT(asked, ElementsAre(Priority::kHigh, Priority::kLow, Priority::kHigh, Priority::kNormal));
 }
 
 TEST(Client, ChangesThePriorityOfWhatIsUnderWay) {
   FakeDaemon daemon;
   auto client = daemon.connect();
-  daemon.intercept([&](std::uint64_t request, const Request& message, ByteView) {
-    const auto* prioritize = std::get_if<Prioritize>(&message);
+  daemon.intercept([&](std::uint64_t request, const ipc::Request& message, ByteView) {
+    const auto* prioritize = std::get_if<ipc::Prioritize>(&message);
     if (prioritize == nullptr) return false;
-    daemon.reply(request, Prioritized{prioritize->id == ObjectId::named("under way")});
+    daemon.reply(request, ipc::Prioritized{prioritize->id == ObjectId::named("under way")});
     return true;
   });
   EXPECT_TRUE(*client.prioritize(ObjectId::named("under way"), Priority::kHigh));
   EXPECT_FALSE(*client.prioritize_async(ObjectId::named("other"), Priority::kLow).get());
-  const auto asked = daemon.await<Prioritize>(2);
+  const auto asked = daemon.await<ipc::Prioritize>(2);
   EXPECT_EQ(asked[0].second.priority, Priority::kHigh);
   EXPECT_EQ(asked[1].second.priority, Priority::kLow);
   EXPECT_EQ(client.prioritize(ObjectId(), Priority::kHigh).code(), Code::kInvalidArgument);
@@ -294,15 +294,15 @@ TEST(Client, TellsFacts) {
   EXPECT_EQ(status->incarnation, 3U);
   EXPECT_EQ(status->uptime, 1234ms);
 
-  daemon.intercept([&](std::uint64_t request, const Request& message, ByteView) {
-    if (std::holds_alternative<GetObjects>(message)) {
-      Objects objects;
+  daemon.intercept([&](std::uint64_t request, const ipc::Request& message, ByteView) {
+    if (std::holds_alternative<ipc::GetObjects>(message)) {
+      ipc::Objects objects;
       objects.objects.push_back(
           {ObjectId::named("a"), 10, 4, CopyState::kGrowing, false, 1, 2, NodeId{5}, NodeId{}, "name=a"});
       objects.truncated = true;
       daemon.reply(request, objects);
     } else {
-      Nodes nodes;
+      ipc::Nodes nodes;
       nodes.nodes.push_back({{NodeId{5}, 1}, {"10.0.0.1", 7411}, Life::kDead, false, 1000, 50});
       daemon.reply(request, nodes);
     }

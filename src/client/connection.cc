@@ -71,8 +71,9 @@ bool Connection::admit(Lock& lock, const std::shared_ptr<Call>& call) {
   return pending_.contains(call->request);
 }
 
-void Connection::start_locked(Lock& lock, const std::shared_ptr<Call>& call, const Request& message, ByteView payload) {
-  call->only_reads = std::holds_alternative<Get>(message) || std::holds_alternative<Wait>(message);
+void Connection::start_locked(Lock& lock, const std::shared_ptr<Call>& call, const ipc::Request& message,
+                              ByteView payload) {
+  call->only_reads = std::holds_alternative<ipc::Get>(message) || std::holds_alternative<ipc::Wait>(message);
   if (admit(lock, call)) enqueue(call->request, message, payload);
 }
 
@@ -83,14 +84,16 @@ void Connection::send_soon(Lock& lock, bool alone) {
   need(Pace::kTick);
 }
 
-void Connection::submit(const std::shared_ptr<Call>& call, const Request& message, Sending sending, ByteView payload) {
+void Connection::submit(const std::shared_ptr<Call>& call, const ipc::Request& message, Sending sending,
+                        ByteView payload) {
   Lock lock(mutex_);
   const bool alone = pending_.empty();
   start_locked(lock, call, message, payload);
   if (sending == Sending::kBatched) send_soon(lock, alone);
 }
 
-void Connection::submit_group(const std::shared_ptr<Call>& whole, std::span<const Request> messages, Sending sending) {
+void Connection::submit_group(const std::shared_ptr<Call>& whole, std::span<const ipc::Request> messages,
+                              Sending sending) {
   Lock lock(mutex_);
   const bool alone = pending_.empty();
   Group& group = *whole->group;
@@ -103,20 +106,20 @@ void Connection::submit_group(const std::shared_ptr<Call>& whole, std::span<cons
     part->part_of = whole;
     start_locked(lock, part, messages[i], {});
   }
-  if (messages.empty()) finish(whole, Reply());
+  if (messages.empty()) finish(whole, ipc::Reply());
   if (sending == Sending::kBatched) send_soon(lock, alone);
 }
 
-void Connection::submit_ended(const std::shared_ptr<Call>& call, Result<Reply> result) {
+void Connection::submit_ended(const std::shared_ptr<Call>& call, Result<ipc::Reply> result) {
   const Lock lock(mutex_);
   finish(call, std::move(result));
 }
 
-void Connection::tell(const Request& message, Urgency urgency) {
+void Connection::tell(const ipc::Request& message, Urgency urgency) {
   Lock lock(mutex_);
   if (broken_) return;
   // Only a hint, and Seal says it all in the end: a daemon that does not read is not flooded with it.
-  if (queue_.size() > kMaxQueuedBytes && std::holds_alternative<Advance>(message)) return;
+  if (queue_.size() > kMaxQueuedBytes && std::holds_alternative<ipc::Advance>(message)) return;
   enqueue(next_request_++, message, {});
   if (urgency == Urgency::kNow || queue_.size() >= kEnoughToSend) return flush(lock);
   need(Pace::kTick);
@@ -138,7 +141,7 @@ void Connection::cancel(const Call& call) {
 
 void Connection::cancel_locked(const Call& call) {
   if (call.result) return;
-  if (!call.group) return enqueue(next_request_++, Cancel{call.request}, {});
+  if (!call.group) return enqueue(next_request_++, ipc::Cancel{call.request}, {});
   for (const auto& part : call.group->calls) cancel_locked(*part);
 }
 
@@ -171,7 +174,7 @@ void Connection::abandon_locked(Call& call) {
   }
   if (call.result && call.result->ok()) let_go(**call.result);
   if (call.result || broken_) return;
-  if (call.only_reads) enqueue(next_request_++, Cancel{call.request}, {});
+  if (call.only_reads) enqueue(next_request_++, ipc::Cancel{call.request}, {});
   need(Pace::kTick);
 }
 
@@ -182,8 +185,8 @@ void Connection::locked(const std::function<void()>& look) {
 
 // --- sending
 
-void Connection::enqueue(std::uint64_t request, const Request& message, ByteView payload) {
-  encode_request(request, message, payload.size(), queue_);
+void Connection::enqueue(std::uint64_t request, const ipc::Request& message, ByteView payload) {
+  ipc::encode_request(request, message, payload.size(), queue_);
   queue_.append(reinterpret_cast<const char*>(payload.data()), payload.size());
 }
 
@@ -203,7 +206,7 @@ bool Connection::take_batch() {
   if (!anything_queued()) return false;
   for (auto from = releases_.begin(); from != releases_.end();) {
     const auto to = from + std::min<std::ptrdiff_t>(kReleasesPerMessage, releases_.end() - from);
-    enqueue(next_request_++, Release{{from, to}}, {});
+    enqueue(next_request_++, ipc::Release{{from, to}}, {});
     from = to;
   }
   releases_.clear();

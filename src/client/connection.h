@@ -49,7 +49,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // Every call fails; callbacks of those under way run before it returns (unless it is called from one).
   void close();
 
-  const Welcome& welcome() const { return attachment_.welcome; }
+  const ipc::Welcome& welcome() const { return attachment_.welcome; }
   ClientMapping& mapping() { return *attachment_.mapping; }
   const std::string& socket_path() const { return attachment_.socket_path; }
   ObjectId new_id();
@@ -59,13 +59,13 @@ class Connection : public std::enable_shared_from_this<Connection> {
     kBatched,   // nobody may ever wait for it: with others, and within a millisecond
   };
   // Queues a request. Its last reply, or an error, becomes the call's result.
-  void submit(const std::shared_ptr<Call>& call, const Request& message, Sending sending, ByteView payload = {});
+  void submit(const std::shared_ptr<Call>& call, const ipc::Request& message, Sending sending, ByteView payload = {});
   // The calls of a group, with a request for each. `whole` ends as the group says, with an error or with any reply.
-  void submit_group(const std::shared_ptr<Call>& whole, std::span<const Request> messages, Sending sending);
+  void submit_group(const std::shared_ptr<Call>& whole, std::span<const ipc::Request> messages, Sending sending);
   // A call that ends before it begins.
-  void submit_ended(const std::shared_ptr<Call>& call, Result<Reply> result);
+  void submit_ended(const std::shared_ptr<Call>& call, Result<ipc::Reply> result);
   // Waits for the result and takes it.
-  Result<Reply> wait(Call& call);
+  Result<ipc::Reply> wait(Call& call);
   // Waits until the call has a result or `ready`, which is called with the lock held. False: `until` came first.
   bool wait_until(Call& call, TimePoint until, const std::function<bool()>& ready = {});
   // Reads what has arrived, without waiting; true if the call has a result.
@@ -82,7 +82,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   enum class Urgency { kNow, kSoon };
   // A message without reply.
-  void tell(const Request& message, Urgency urgency);
+  void tell(const ipc::Request& message, Urgency urgency);
   // One view of `copy` is given back: with the next request, or soon.
   void release(CopyKey copy);
 
@@ -94,11 +94,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   // --- sending (connection.cc)
   bool admit(Lock& lock, const std::shared_ptr<Call>& call);
-  void start_locked(Lock& lock, const std::shared_ptr<Call>& call, const Request& message, ByteView payload);
+  void start_locked(Lock& lock, const std::shared_ptr<Call>& call, const ipc::Request& message, ByteView payload);
   void send_soon(Lock& lock, bool alone);
   void abandon_locked(Call& call);
   void cancel_locked(const Call& call);
-  void enqueue(std::uint64_t request, const Request& message, ByteView payload);
+  void enqueue(std::uint64_t request, const ipc::Request& message, ByteView payload);
   void flush(Lock& lock);
   bool take_batch();
   int send_batch();  // without the lock, with the sender's role; 0, or errno
@@ -107,7 +107,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   // --- waiting and receiving (receive.cc)
   bool wait_locked(Lock& lock, Call& call, TimePoint until, const std::function<bool()>& ready);
-  Result<Reply> take_result(Lock& lock, Call& call);
+  Result<ipc::Reply> take_result(Lock& lock, Call& call);
   void lead(Lock& lock, TimePoint until);
   FrameReader::Outcome receive(TimePoint until);
   FrameReader::Outcome spin(TimePoint until);
@@ -115,16 +115,16 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   // --- what replies do (dispatch.cc)
   void dispatch(const FrameReader::Outcome& outcome);
-  void handle(std::uint64_t request, Reply reply);
+  void handle(std::uint64_t request, ipc::Reply reply);
   void accept_writable();
-  bool step_put(const std::shared_ptr<Call>& call, const Reply& reply);
-  bool step_follow(Call& call, const Reply& reply);
-  void resubmit(const std::shared_ptr<Call>& call, const Request& message);
-  void finish(const std::shared_ptr<Call>& call, Result<Reply> result);
+  bool step_put(const std::shared_ptr<Call>& call, const ipc::Reply& reply);
+  bool step_follow(Call& call, const ipc::Reply& reply);
+  void resubmit(const std::shared_ptr<Call>& call, const ipc::Request& message);
+  void finish(const std::shared_ptr<Call>& call, Result<ipc::Reply> result);
   void part_ended(const std::shared_ptr<Call>& whole, const Call& part);
   void take_back(Group& group);
   void expire(Call& call);
-  void let_go(const Reply& reply);
+  void let_go(const ipc::Reply& reply);
   void let_go(CopyKey copy);
   Error gone(Code code, const std::string& why) const;
   void fail_all(const Error& error);

@@ -13,7 +13,7 @@ namespace {
 constexpr std::int64_t kTakeBackNs = std::chrono::nanoseconds(std::chrono::seconds(5)).count();
 
 // The daemon's messages name the object already; make sure of it.
-Error as_error(const Call& call, const Failed& failed) {
+Error as_error(const Call& call, const ipc::Failed& failed) {
   const Code code = failed.code == Code::kOk ? Code::kInternal : failed.code;
   if (call.subject.object.is_nil() || failed.message.find(call.subject.object.to_string()) != std::string::npos)
     return {code, failed.message};
@@ -31,21 +31,21 @@ void Connection::dispatch(const FrameReader::Outcome& outcome) {
     auto frame = attachment_.frames.next();
     if (!frame) return fail_all(gone(Code::kInternal, "it sent " + frame.error().message));
     if (!frame->complete) return;
-    auto reply = decode_reply(frame->body);
+    auto reply = ipc::decode_reply(frame->body);
     if (!reply) return fail_all(gone(Code::kInternal, "it sent a " + reply.error().message));
     handle(frame->request, *std::move(reply));
   }
 }
 
-void Connection::handle(std::uint64_t request, Reply reply) {
+void Connection::handle(std::uint64_t request, ipc::Reply reply) {
   // The descriptor comes with the first Created, whether or not that one is still wanted.
-  if (std::holds_alternative<Created>(reply)) accept_writable();
+  if (std::holds_alternative<ipc::Created>(reply)) accept_writable();
   const auto found = pending_.find(request);
   if (found == pending_.end()) return let_go(reply);
   const std::shared_ptr<Call> call = found->second;
   if (call->put && step_put(call, reply)) return;
   if (call->following && step_follow(*call, reply)) return;
-  if (const auto* failed = std::get_if<Failed>(&reply)) return finish(call, as_error(*call, *failed));
+  if (const auto* failed = std::get_if<ipc::Failed>(&reply)) return finish(call, as_error(*call, *failed));
   finish(call, std::move(reply));
 }
 
@@ -57,14 +57,14 @@ void Connection::accept_writable() {
 }
 
 // True if the put goes on with another request.
-bool Connection::step_put(const std::shared_ptr<Call>& call, const Reply& reply) {
+bool Connection::step_put(const std::shared_ptr<Call>& call, const ipc::Reply& reply) {
   PutInSteps& put = *call->put;
-  if (std::holds_alternative<UseCreate>(reply)) {
+  if (std::holds_alternative<ipc::UseCreate>(reply)) {
     resubmit(call,
-             Create{call->subject.object, put.bytes.size(), put.metadata, call->deadline.left_ns(), put.priority});
+             ipc::Create{call->subject.object, put.bytes.size(), put.metadata, call->deadline.left_ns(), put.priority});
     return true;
   }
-  const auto* created = std::get_if<Created>(&reply);
+  const auto* created = std::get_if<ipc::Created>(&reply);
   if (created == nullptr) return false;
   auto window = WriteWindow::open(mapping(), {created->offset, created->size});
   if (!window || created->size != put.bytes.size()) {
@@ -75,11 +75,11 @@ bool Connection::step_put(const std::shared_ptr<Call>& call, const Reply& reply)
   }
   std::memcpy(window->bytes().data(), put.bytes.data(), put.bytes.size());
   window->close();
-  resubmit(call, Seal{created->copy, call->deadline.left_ns()});
+  resubmit(call, ipc::Seal{created->copy, call->deadline.left_ns()});
   return true;
 }
 
-void Connection::resubmit(const std::shared_ptr<Call>& call, const Request& message) {
+void Connection::resubmit(const std::shared_ptr<Call>& call, const ipc::Request& message) {
   pending_.erase(call->request);
   call->request = next_request_++;
   pending_.emplace(call->request, call);
@@ -88,9 +88,9 @@ void Connection::resubmit(const std::shared_ptr<Call>& call, const Request& mess
 }
 
 // True if more replies will come.
-bool Connection::step_follow(Call& call, const Reply& reply) {
+bool Connection::step_follow(Call& call, const ipc::Reply& reply) {
   Following& following = *call.following;
-  if (const auto* opened = std::get_if<Opened>(&reply)) {
+  if (const auto* opened = std::get_if<ipc::Opened>(&reply)) {
     if (call.abandoned) {
       let_go(reply);
       return true;
@@ -99,10 +99,10 @@ bool Connection::step_follow(Call& call, const Reply& reply) {
     if (following.opened) let_go(following.opened->copy);
     following.opened = *opened;
     following.opened->bytes = std::min(opened->bytes, opened->size);
-  } else if (const auto* grown = std::get_if<Grown>(&reply)) {
+  } else if (const auto* grown = std::get_if<ipc::Grown>(&reply)) {
     if (following.opened)
       following.opened->bytes = std::clamp(grown->bytes, following.opened->bytes, following.opened->size);
-  } else if (std::holds_alternative<Reset>(reply)) {
+  } else if (std::holds_alternative<ipc::Reset>(reply)) {
     if (!following.opened) return true;
     if (following.shown) {
       if (following.outdated) let_go(*following.outdated);
@@ -120,7 +120,7 @@ bool Connection::step_follow(Call& call, const Reply& reply) {
   return true;
 }
 
-void Connection::finish(const std::shared_ptr<Call>& call, Result<Reply> result) {
+void Connection::finish(const std::shared_ptr<Call>& call, Result<ipc::Reply> result) {
   pending_.erase(call->request);
   if (call->result) return;  // a group that has ended with one of its calls
   if (call->callback != nullptr) --pending_callbacks_;
@@ -144,7 +144,7 @@ void Connection::part_ended(const std::shared_ptr<Call>& whole, const Call& part
   if (!part.result->ok() && !group.failed) group.failed = part.result->error();
   const bool at_once = group.failed && group.ends == Group::Ends::kAtFirstFailure;
   if (group.missing > 0 && !at_once) return;
-  if (!group.failed) return finish(whole, Reply());
+  if (!group.failed) return finish(whole, ipc::Reply());
   finish(whole, *group.failed);
   take_back(group);
 }
@@ -152,9 +152,9 @@ void Connection::part_ended(const std::shared_ptr<Call>& whole, const Call& part
 // It has failed as a whole: what its other calls have is given back.
 void Connection::take_back(Group& group) {
   for (const auto& part : group.calls) {
-    const bool started = part->result && part->result->ok() && std::holds_alternative<Reducing>(**part->result);
+    const bool started = part->result && part->result->ok() && std::holds_alternative<ipc::Reducing>(**part->result);
     if (started && !broken_)
-      enqueue(next_request_++, Remove{std::get<Reducing>(**part->result).target, kTakeBackNs}, {});
+      enqueue(next_request_++, ipc::Remove{std::get<ipc::Reducing>(**part->result).target, kTakeBackNs}, {});
     abandon_locked(*part);
   }
   group.calls.clear();
@@ -174,16 +174,16 @@ void Connection::expire(Call& call) {
   unanswered->request = request;
   unanswered->abandoned = true;
   pending_.emplace(request, unanswered);
-  enqueue(next_request_++, Cancel{request}, {});
+  enqueue(next_request_++, ipc::Cancel{request}, {});
   need(Pace::kTick);
 }
 
 // A reply that nobody waits for any more: what it holds on the daemon is given back.
-void Connection::let_go(const Reply& reply) {
-  if (const auto* view = std::get_if<View>(&reply)) let_go(view->copy);
-  if (const auto* opened = std::get_if<Opened>(&reply)) let_go(opened->copy);
-  if (const auto* created = std::get_if<Created>(&reply); created != nullptr && !broken_) {
-    enqueue(next_request_++, Abort{created->copy}, {});
+void Connection::let_go(const ipc::Reply& reply) {
+  if (const auto* view = std::get_if<ipc::View>(&reply)) let_go(view->copy);
+  if (const auto* opened = std::get_if<ipc::Opened>(&reply)) let_go(opened->copy);
+  if (const auto* created = std::get_if<ipc::Created>(&reply); created != nullptr && !broken_) {
+    enqueue(next_request_++, ipc::Abort{created->copy}, {});
     need(Pace::kTick);
   }
 }

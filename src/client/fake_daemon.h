@@ -25,7 +25,7 @@ class FakeDaemon {
   struct Options {
     std::uint64_t arena_bytes = 16 * kMiB;
     std::uint64_t inline_bytes = 4096;
-    Greeting greeting = {};
+    ipc::Greeting greeting = {};
     std::string token = {};  // wanted from clients if not empty
   };
 
@@ -39,10 +39,10 @@ class FakeDaemon {
   hoplite::Client connect(bool busy_poll = false);
 
   // Called on the daemon's thread for each request before the daemon itself looks at it. True: it was dealt with.
-  using Interceptor = std::function<bool(std::uint64_t request, const Request& message, ByteView payload)>;
+  using Interceptor = std::function<bool(std::uint64_t request, const ipc::Request& message, ByteView payload)>;
   void intercept(Interceptor interceptor);
   // From any thread, also from an interceptor.
-  void reply(std::uint64_t request, const Reply& message);
+  void reply(std::uint64_t request, const ipc::Reply& message);
   void send_raw(const std::string& bytes);
   // Ends the connection; the listening socket stays.
   void hang_up();
@@ -84,15 +84,15 @@ class FakeDaemon {
   bool handshake();
   bool wait_readable(int fd);
   bool receive_some();
-  void handle(std::uint64_t request, const Request& message, ByteView payload);
-  void on(std::uint64_t request, const Put& put, ByteView payload);
-  void on(std::uint64_t request, const Create& create, ByteView payload);
-  void on(std::uint64_t request, const Seal& seal, ByteView payload);
-  void on(std::uint64_t request, const Get& get, ByteView payload);
-  void on(std::uint64_t request, const Cancel& cancel, ByteView payload);
-  void on(std::uint64_t request, const Wait& wait, ByteView payload);
-  void on(std::uint64_t request, const Remove& remove, ByteView payload);
-  void on(std::uint64_t request, const GetStatus& status, ByteView payload);
+  void handle(std::uint64_t request, const ipc::Request& message, ByteView payload);
+  void on(std::uint64_t request, const ipc::Put& put, ByteView payload);
+  void on(std::uint64_t request, const ipc::Create& create, ByteView payload);
+  void on(std::uint64_t request, const ipc::Seal& seal, ByteView payload);
+  void on(std::uint64_t request, const ipc::Get& get, ByteView payload);
+  void on(std::uint64_t request, const ipc::Cancel& cancel, ByteView payload);
+  void on(std::uint64_t request, const ipc::Wait& wait, ByteView payload);
+  void on(std::uint64_t request, const ipc::Remove& remove, ByteView payload);
+  void on(std::uint64_t request, const ipc::GetStatus& status, ByteView payload);
   template <typename Other>
   void on(std::uint64_t, const Other&, ByteView) {}
   void send_view(std::uint64_t request, const Stored& stored);
@@ -111,7 +111,7 @@ class FakeDaemon {
   std::mutex send_mutex_;
   std::condition_variable seen_changed_;
   Interceptor interceptor_;
-  std::vector<std::pair<std::uint64_t, Request>> seen_;
+  std::vector<std::pair<std::uint64_t, ipc::Request>> seen_;
   std::map<CopyKey, int> released_;
   std::size_t receives_ = 0;
   bool paused_ = false;
@@ -120,7 +120,7 @@ class FakeDaemon {
   CopyKey next_copy_ = 1;
   std::map<ObjectId, Stored> objects_;
   std::map<CopyKey, std::pair<ObjectId, Stored>> writing_;
-  std::map<std::uint64_t, Get> waiting_;
+  std::map<std::uint64_t, ipc::Get> waiting_;
 
   std::thread thread_;
 };

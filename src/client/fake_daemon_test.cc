@@ -80,9 +80,9 @@ void FakeDaemon::intercept(Interceptor interceptor) {
   interceptor_ = std::move(interceptor);
 }
 
-void FakeDaemon::reply(std::uint64_t request, const Reply& message) {
+void FakeDaemon::reply(std::uint64_t request, const ipc::Reply& message) {
   std::string out;
-  encode_reply(request, message, out);
+  ipc::encode_reply(request, message, out);
   send_raw(out);
 }
 
@@ -166,10 +166,10 @@ void FakeDaemon::run() {
     while (receive_some()) {
       ByteView rest = as_bytes(in_);
       while (true) {
-        const auto frame = next_frame(rest, kMaxRequestBytes);
+        const auto frame = ipc::next_frame(rest, kMaxRequestBytes);
         CHECK(frame.ok(), frame.error().message);
         if (!frame->complete) break;
-        const auto decoded = decode_request(frame->body);
+        const auto decoded = ipc::decode_request(frame->body);
         CHECK(decoded.ok(), decoded.error().message);
         handle(frame->request, decoded->message, decoded->payload);
       }
@@ -195,42 +195,42 @@ bool FakeDaemon::receive_some() {
 }
 
 bool FakeDaemon::handshake() {
-  Greeting greeting = options_.greeting;
+  ipc::Greeting greeting = options_.greeting;
   greeting.proof_wanted = !options_.token.empty();
   if (greeting.proof_wanted) greeting.nonce = "a nonce";
   reply(0, greeting);
   while (true) {
     ByteView rest = as_bytes(in_);
-    const auto frame = next_frame(rest, kMaxRequestBytes);
+    const auto frame = ipc::next_frame(rest, kMaxRequestBytes);
     CHECK(frame.ok());
     if (!frame->complete) {
       if (!receive_some()) return false;
       continue;
     }
-    const auto decoded = decode_request(frame->body);
+    const auto decoded = ipc::decode_request(frame->body);
     CHECK(decoded.ok());
-    const auto& hello = std::get<Hello>(decoded->message);
+    const auto& hello = std::get<ipc::Hello>(decoded->message);
     if (greeting.proof_wanted && hello.proof != hello_proof(options_.token, greeting.nonce)) {
-      reply(0, Failed{Code::kNotAuthorised, "wrong cluster token"});
+      reply(0, ipc::Failed{Code::kNotAuthorised, "wrong cluster token"});
       return false;
     }
     in_.erase(0, in_.size() - rest.size());
     break;
   }
-  Welcome welcome;
+  ipc::Welcome welcome;
   welcome.node = kNode;
   welcome.client = 7;
   welcome.arena_bytes = arena_->size();
   welcome.inline_bytes = options_.inline_bytes;
   std::string out;
-  encode_reply(0, welcome, out);
+  ipc::encode_reply(0, welcome, out);
   const int fd = arena_->read_only_fd();
   const auto sent = send_with_fds(client_.get(), as_bytes(out), std::span(&fd, 1));
   CHECK(sent.ok() && *sent == out.size());
   return true;
 }
 
-void FakeDaemon::handle(std::uint64_t request, const Request& message, ByteView payload) {
+void FakeDaemon::handle(std::uint64_t request, const ipc::Request& message, ByteView payload) {
   Interceptor interceptor;
   {
     const std::lock_guard lock(mutex_);
@@ -241,18 +241,18 @@ void FakeDaemon::handle(std::uint64_t request, const Request& message, ByteView 
   {
     const std::lock_guard lock(mutex_);
     seen_.emplace_back(request, message);
-    if (const auto* release = std::get_if<Release>(&message))
+    if (const auto* release = std::get_if<ipc::Release>(&message))
       for (const CopyKey copy : release->copies) ++released_[copy];
   }
   seen_changed_.notify_all();
 }
 
-void FakeDaemon::on(std::uint64_t request, const Put& put, ByteView payload) {
+void FakeDaemon::on(std::uint64_t request, const ipc::Put& put, ByteView payload) {
   store(put.id, std::string(reinterpret_cast<const char*>(payload.data()), payload.size()), put.meta);
-  reply(request, PutDone{put.id});
+  reply(request, ipc::PutDone{put.id});
 }
 
-void FakeDaemon::on(std::uint64_t request, const Create& create, ByteView) {
+void FakeDaemon::on(std::uint64_t request, const ipc::Create& create, ByteView) {
   const Extent extent = allocate(create.size);
   CopyKey copy = 0;
   {
@@ -261,7 +261,7 @@ void FakeDaemon::on(std::uint64_t request, const Create& create, ByteView) {
   }
   writing_[copy] = {create.id, {extent, create.meta, copy}};
   std::string out;
-  encode_reply(request, Created{create.id, copy, extent.offset, extent.size}, out);
+  ipc::encode_reply(request, ipc::Created{create.id, copy, extent.offset, extent.size}, out);
   if (writable_passed_) return send_raw(out);
   writable_passed_ = true;
   const int fd = arena_->writable_fd();
@@ -270,17 +270,17 @@ void FakeDaemon::on(std::uint64_t request, const Create& create, ByteView) {
   CHECK(sent.ok() && *sent == out.size());
 }
 
-void FakeDaemon::on(std::uint64_t request, const Seal& seal, ByteView) {
+void FakeDaemon::on(std::uint64_t request, const ipc::Seal& seal, ByteView) {
   const auto [id, stored] = writing_.at(seal.copy);
   {
     const std::lock_guard lock(mutex_);
     objects_[id] = stored;
   }
-  reply(request, PutDone{id});
+  reply(request, ipc::PutDone{id});
   answer_waiting(id);
 }
 
-void FakeDaemon::on(std::uint64_t request, const Get& get, ByteView) {
+void FakeDaemon::on(std::uint64_t request, const ipc::Get& get, ByteView) {
   {
     const std::lock_guard lock(mutex_);
     waiting_[request] = get;
@@ -288,16 +288,16 @@ void FakeDaemon::on(std::uint64_t request, const Get& get, ByteView) {
   answer_waiting(get.id);
 }
 
-void FakeDaemon::on(std::uint64_t, const Cancel& cancel, ByteView) {
+void FakeDaemon::on(std::uint64_t, const ipc::Cancel& cancel, ByteView) {
   {
     const std::lock_guard lock(mutex_);
     if (waiting_.erase(cancel.target) == 0) return;
   }
-  reply(cancel.target, Failed{Code::kCancelled, "it was cancelled"});
+  reply(cancel.target, ipc::Failed{Code::kCancelled, "it was cancelled"});
 }
 
-void FakeDaemon::on(std::uint64_t request, const Wait& wait, ByteView) {
-  WaitDone done;
+void FakeDaemon::on(std::uint64_t request, const ipc::Wait& wait, ByteView) {
+  ipc::WaitDone done;
   {
     const std::lock_guard lock(mutex_);
     for (const ObjectId id : wait.ids)
@@ -306,17 +306,17 @@ void FakeDaemon::on(std::uint64_t request, const Wait& wait, ByteView) {
   reply(request, done);
 }
 
-void FakeDaemon::on(std::uint64_t request, const Remove& remove, ByteView) {
+void FakeDaemon::on(std::uint64_t request, const ipc::Remove& remove, ByteView) {
   bool existed = false;
   {
     const std::lock_guard lock(mutex_);
     existed = objects_.erase(remove.id) > 0;
   }
-  reply(request, Removed{existed});
+  reply(request, ipc::Removed{existed});
 }
 
-void FakeDaemon::on(std::uint64_t request, const GetStatus&, ByteView) {
-  Status status;
+void FakeDaemon::on(std::uint64_t request, const ipc::GetStatus&, ByteView) {
+  ipc::Status status;
   status.node = {kNode, 3};
   status.capacity = arena_->size();
   status.uptime_ms = 1234;
@@ -324,7 +324,7 @@ void FakeDaemon::on(std::uint64_t request, const GetStatus&, ByteView) {
 }
 
 void FakeDaemon::send_view(std::uint64_t request, const Stored& stored) {
-  reply(request, client::View{stored.copy, 1, stored.extent.offset, stored.extent.size, stored.metadata});
+  reply(request, ipc::View{stored.copy, 1, stored.extent.offset, stored.extent.size, stored.metadata});
 }
 
 void FakeDaemon::answer_waiting(ObjectId id) {

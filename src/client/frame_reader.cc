@@ -55,9 +55,9 @@ FrameReader::Outcome FrameReader::receive(int socket, int flags) {
   return {Status::kBytes, 0};
 }
 
-Result<Frame> FrameReader::next() {
+Result<ipc::Frame> FrameReader::next() {
   ByteView rest(buffer_.data() + begin_, end_ - begin_);
-  auto frame = next_frame(rest, kMaxReplyBytes);
+  auto frame = ipc::next_frame(rest, kMaxReplyBytes);
   if (frame && frame->complete) begin_ = end_ - rest.size();
   return frame;
 }

@@ -21,7 +21,7 @@ class FrameReader {
   // One receive with `flags`. kNothing: would block, or was interrupted. Bytes of frames that next() returned are gone.
   Outcome receive(int socket, int flags);
   // The next whole frame; its body is valid until receive(). kInvalidArgument for a length that no daemon sends.
-  Result<Frame> next();
+  Result<ipc::Frame> next();
   // The oldest descriptor that has arrived; empty if there is none.
   UniqueFd take_descriptor();
 

@@ -97,31 +97,31 @@ Error version_mismatch(const std::string& path, unsigned theirs) {
                                       ": use the same release of both"};
 }
 
-Result<Greeting> parse_greeting(ByteView body, const std::string& path) {
+Result<ipc::Greeting> parse_greeting(ByteView body, const std::string& path) {
   // Another version may have other fields, but the type and the version stay in front for ever.
   std::uint16_t version = 0;
   if (body.size() < 1 + sizeof version || body[0] != std::byte{0})
     return Error{Code::kInternal, "what listens at " + path + " is not a Hoplite daemon"};
   std::memcpy(&version, body.data() + 1, sizeof version);
   if (version != kClientProtocolVersion) return version_mismatch(path, version);
-  auto reply = decode_reply(body);
+  auto reply = ipc::decode_reply(body);
   if (!reply) return Error{Code::kInternal, "malformed greeting from the daemon at " + path};
-  return std::get<Greeting>(*std::move(reply));
+  return std::get<ipc::Greeting>(*std::move(reply));
 }
 
-Result<void> send_hello(const UniqueFd& socket, const std::string& path, const Hello& hello) {
+Result<void> send_hello(const UniqueFd& socket, const std::string& path, const ipc::Hello& hello) {
   std::string out;
-  encode_request(0, hello, 0, out);
+  ipc::encode_request(0, hello, 0, out);
   // A hello is far smaller than a socket's buffer: it is sent whole, or the daemon is gone.
   if (::send(socket.get(), out.data(), out.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(out.size())) return {};
   return Error{Code::kUnavailable, "the daemon at " + path + " closed the connection during the handshake"};
 }
 
-Result<Welcome> parse_welcome(ByteView body, const std::string& path) {
-  auto reply = decode_reply(body);
+Result<ipc::Welcome> parse_welcome(ByteView body, const std::string& path) {
+  auto reply = ipc::decode_reply(body);
   if (!reply) return Error{Code::kInternal, "malformed welcome from the daemon at " + path};
-  if (const auto* failed = std::get_if<Failed>(&*reply)) return Error{failed->code, failed->message};
-  auto* welcome = std::get_if<Welcome>(&*reply);
+  if (const auto* failed = std::get_if<ipc::Failed>(&*reply)) return Error{failed->code, failed->message};
+  auto* welcome = std::get_if<ipc::Welcome>(&*reply);
   if (welcome == nullptr) return Error{Code::kInternal, "the daemon at " + path + " broke the handshake"};
   return std::move(*welcome);
 }
@@ -139,7 +139,7 @@ Result<Attachment> attach(UniqueFd socket, const std::string& path, const std::s
   if (!first) return first.error();
   const auto greeting = parse_greeting(first->body, path);
   if (!greeting) return greeting.error();
-  Hello hello;
+  ipc::Hello hello;
   if (greeting->proof_wanted) {
     if (token.empty())
       return Error{Code::kNotAuthorised, "the daemon at " + path + " wants the cluster token: set HOPLITE_TOKEN"};

@@ -16,7 +16,7 @@ namespace hoplite::client {
 struct Attachment {
   std::string socket_path;
   UniqueFd socket;
-  Welcome welcome;
+  ipc::Welcome welcome;
   std::unique_ptr<ClientMapping> mapping;
   FrameReader frames;  // may already hold what came behind the welcome
 };

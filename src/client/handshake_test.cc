@@ -25,9 +25,9 @@ struct Pair {
   void send(const std::string& bytes) {
     EXPECT_EQ(::send(theirs.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL), static_cast<ssize_t>(bytes.size()));
   }
-  void send(const Reply& reply) {
+  void send(const ipc::Reply& reply) {
     std::string out;
-    encode_reply(0, reply, out);
+    ipc::encode_reply(0, reply, out);
     send(out);
   }
   Result<Attachment> attach(std::chrono::milliseconds timeout = std::chrono::seconds(20)) {
@@ -69,7 +69,7 @@ TEST(Handshake, StrangersAreRecognised) {
   EXPECT_THAT(text.attach().error().message, HasSubstr("not a Hoplite daemon"));
 
   Pair wrong_order;
-  wrong_order.send(Reply(PutDone{}));
+  wrong_order.send(ipc::Reply(ipc::PutDone{}));
   EXPECT_THAT(wrong_order.attach().error().message, HasSubstr("not a Hoplite daemon"));
 }
 
@@ -88,10 +88,10 @@ TEST(Handshake, ADaemonThatHangsUpIsUnavailable) {
 
 TEST(Handshake, AWelcomeWithoutAnArenaIsRefused) {
   Pair pair;
-  pair.send(Reply(Greeting{}));
-  Welcome welcome;
+  pair.send(ipc::Reply(ipc::Greeting{}));
+  ipc::Welcome welcome;
   welcome.arena_bytes = 1 << 20;
-  pair.send(Reply(welcome));
+  pair.send(ipc::Reply(welcome));
   const auto attachment = pair.attach();
   ASSERT_FALSE(attachment.ok());
   EXPECT_THAT(attachment.error().message, HasSubstr("cannot map the store"));
@@ -99,8 +99,8 @@ TEST(Handshake, AWelcomeWithoutAnArenaIsRefused) {
 
 TEST(Handshake, TheDaemonsRefusalIsPassedOn) {
   Pair pair;
-  pair.send(Reply(Greeting{}));
-  pair.send(Reply(Failed{Code::kUnavailable, "too many clients"}));
+  pair.send(ipc::Reply(ipc::Greeting{}));
+  pair.send(ipc::Reply(ipc::Failed{Code::kUnavailable, "too many clients"}));
   const auto attachment = pair.attach();
   EXPECT_EQ(attachment.code(), Code::kUnavailable);
   EXPECT_EQ(attachment.error().message, "too many clients");
@@ -119,8 +119,8 @@ TEST(Handshake, TheTokenIsProvenNotSent) {
 
 TEST(Handshake, EveryPrefixOfAHandshakeEndsWithAnError) {
   std::string whole;
-  encode_reply(0, Greeting{}, whole);
-  encode_reply(0, Failed{Code::kUnavailable, "no"}, whole);
+  ipc::encode_reply(0, ipc::Greeting{}, whole);
+  encode_reply(0, ipc::Failed{Code::kUnavailable, "no"}, whole);
   for (std::size_t length = 0; length < whole.size(); ++length) {
     Pair pair;
     pair.send(whole.substr(0, length));

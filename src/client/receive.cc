@@ -23,17 +23,17 @@ bool Connection::wait_until(Call& call, TimePoint until, const std::function<boo
   return wait_locked(lock, call, until, ready);
 }
 
-Result<Reply> Connection::wait(Call& call) {
+Result<ipc::Reply> Connection::wait(Call& call) {
   Lock lock(mutex_);
   wait_locked(lock, call, call.deadline.with_grace(), {});
   return take_result(lock, call);
 }
 
-Result<Reply> Connection::take_result(Lock& lock, Call& call) {
+Result<ipc::Reply> Connection::take_result(Lock& lock, Call& call) {
   CHECK(lock.owns_lock());
   if (!call.result) expire(call);
   CHECK(call.result.has_value(), call.subject.verb);
-  Result<Reply> result = std::move(*call.result);
+  Result<ipc::Reply> result = std::move(*call.result);
   call.result = call.subject.error(Code::kInvalidArgument, "the result was taken already");
   return result;
 }

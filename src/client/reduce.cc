@@ -17,7 +17,7 @@ using client::Link;
 using client::Sending;
 using client::Subject;
 
-constexpr auto to_target = client::Picked<&client::Reducing::target>::convert;
+constexpr auto to_target = client::Picked<&ipc::Reducing::target>::convert;
 
 ReduceSpec to_spec(ObjectIds sources, const ReduceOptions& options) {
   constexpr std::size_t kMost = std::numeric_limits<std::uint32_t>::max();
@@ -46,7 +46,7 @@ Future<ObjectId> start_reduce(const Link& connection, ObjectIds sources, const R
   const auto deadline = Deadline::after(options.timeout);
   spec.timeout_ns = deadline.left_ns();
   return client::start<ObjectId, to_target>(connection, client::new_call(subject, deadline),
-                                            client::Reduce{std::move(spec)}, sending);
+                                            ipc::Reduce{std::move(spec)}, sending);
 }
 
 Spread to_all(const ReduceOptions& options) {
@@ -57,7 +57,7 @@ Spread to_all(const ReduceOptions& options) {
 
 template <typename T, auto Convert>
 Future<T> start_group(const Link& connection, const Subject& subject, const Deadline& deadline, Group group,
-                      std::span<const client::Request> requests, Sending sending) {
+                      std::span<const ipc::Request> requests, Sending sending) {
   const auto whole = client::new_call(subject, deadline);
   whole->group = std::make_unique<Group>(std::move(group));
   connection->submit_group(whole, requests, sending);
@@ -66,7 +66,7 @@ Future<T> start_group(const Link& connection, const Subject& subject, const Dead
 
 // Each part's reply, converted.
 template <typename T, auto Convert>
-Result<std::vector<T>> to_all_parts(const Link& connection, const Call& call, Result<client::Reply> reply) {
+Result<std::vector<T>> to_all_parts(const Link& connection, const Call& call, Result<ipc::Reply> reply) {
   if (!reply) return reply.error();
   std::vector<T> all;
   std::optional<Error> failed;
@@ -99,11 +99,11 @@ Future<std::vector<ObjectId>> start_scatter(const Link& connection, ObjectIds so
   spec.timeout_ns = deadline.left_ns();
   Group group;
   group.ends = Group::Ends::kWithTheLast;
-  std::vector<client::Request> requests;
+  std::vector<ipc::Request> requests;
   for (spec.part = 0; spec.part < spec.parts; ++spec.part) {
     spec.target = connection->new_id();
     group.calls.push_back(client::new_call({"reduce", spec.target}, deadline));
-    requests.emplace_back(client::Reduce{spec});
+    requests.emplace_back(ipc::Reduce{spec});
   }
   return start_group<Targets, to_targets>(connection, {"reduce_scatter", {}}, deadline, std::move(group), requests,
                                           sending);
@@ -113,7 +113,7 @@ Future<std::vector<View>> start_gather(const Link& connection, ObjectIds ids, co
                                        Sending sending) {
   const auto deadline = Deadline::after(options.timeout);  // one for all
   Group group;
-  std::vector<client::Request> requests;
+  std::vector<ipc::Request> requests;
   for (const ObjectId id : ids) {
     const Subject subject{"get", id};
     if (auto ok = client::check_id(subject); !ok)
@@ -127,7 +127,7 @@ Future<std::vector<View>> start_gather(const Link& connection, ObjectIds ids, co
 
 // --- what is said of a reduce
 
-Result<void> to_nothing(const Link& connection, const Call& call, Result<client::Reply> reply) {
+Result<void> to_nothing(const Link& connection, const Call& call, Result<ipc::Reply> reply) {
   const auto target = to_target(connection, call, std::move(reply));
   if (!target) return target.error();
   return {};
@@ -139,7 +139,7 @@ Future<void> start_add(const Link& connection, ObjectId target, ObjectIds source
   if (const auto wrong = check_sources(target, sources); wrong && !target.is_nil())
     return client::start_ended<void, to_nothing>(connection, subject.error(wrong->code, wrong->message));
   return client::start_about<void, to_nothing>(connection, subject, timeout,
-                                               client::AddSources{target, {sources.begin(), sources.end()}}, sending);
+                                               ipc::AddSources{target, {sources.begin(), sources.end()}}, sending);
 }
 
 ReduceStatus to_status(const ReduceReport& report) {
@@ -166,16 +166,16 @@ ReduceStatus to_status(const ReduceReport& report) {
   return status;
 }
 
-Result<ReduceStatus> to_reduce_status(const Link&, const Call& call, Result<client::Reply> reply) {
+Result<ReduceStatus> to_reduce_status(const Link&, const Call& call, Result<ipc::Reply> reply) {
   if (!reply) return reply.error();
-  const auto* reduction = std::get_if<client::Reduction>(&*reply);
+  const auto* reduction = std::get_if<ipc::Reported>(&*reply);
   if (reduction == nullptr) return client::unexpected(call.subject);
   return to_status(reduction->report);
 }
 
 Future<ReduceStatus> start_query(const Link& connection, ObjectId target, const Timeout& timeout, Sending sending) {
   return client::start_about<ReduceStatus, to_reduce_status>(connection, {"reduce_status", target}, timeout,
-                                                             client::GetReduce{target}, sending);
+                                                             ipc::GetReduce{target}, sending);
 }
 
 }  // namespace

@@ -26,15 +26,17 @@ std::vector<ObjectId> names(std::size_t count) {
 class Reduces : public ::testing::Test {
  protected:
   Reduces() {
-    daemon_.intercept([this](std::uint64_t request, const Request& message, ByteView) {
-      if (const auto* reduce = std::get_if<Reduce>(&message)) daemon_.reply(request, Reducing{reduce->spec.target});
-      else if (const auto* add = std::get_if<AddSources>(&message)) daemon_.reply(request, Reducing{add->target});
+    daemon_.intercept([this](std::uint64_t request, const ipc::Request& message, ByteView) {
+      if (const auto* reduce = std::get_if<ipc::Reduce>(&message))
+        daemon_.reply(request, ipc::Reducing{reduce->spec.target});
+      else if (const auto* add = std::get_if<ipc::AddSources>(&message))
+        daemon_.reply(request, ipc::Reducing{add->target});
       else return false;
       return true;
     });
   }
   ReduceSpec asked() {
-    const auto reduces = daemon_.await<Reduce>(1);
+    const auto reduces = daemon_.await<ipc::Reduce>(1);
     return reduces.empty() ? ReduceSpec{} : reduces.back().second.spec;
   }
 
@@ -106,7 +108,7 @@ TEST_F(Reduces, WhatMakesNoSenseIsRefusedWithoutADaemon) {
   refused(sources, {.target = target, .count = (std::size_t{1} << 32) + 1}, "the limit is");
   refused(sources, {.target = target, .part = 2, .parts = 2}, "part 2 of 2");
   ASSERT_TRUE(client_.put(as_bytes("x")).ok());
-  EXPECT_TRUE(daemon_.await<Put>(1).size() == 1 && daemon_.await<Reduce>(0).empty());
+  EXPECT_TRUE(daemon_.await<ipc::Put>(1).size() == 1 && daemon_.await<ipc::Reduce>(0).empty());
   EXPECT_TRUE(client_.reduce(sources, {.count = 4, .more_sources_follow = true}).ok());
 }
 
@@ -116,7 +118,7 @@ TEST_F(Reduces, AnAllReduceSaysHowToSpreadTheResult) {
   EXPECT_EQ(asked().spread, Spread::kByCost);
   ASSERT_TRUE(client_.allreduce(sources, {.type = DType::kF64, .spread = Spread::kWhole}).ok());
   ASSERT_TRUE(client_.allreduce(sources, {.spread = Spread::kSlices}).ok());
-  const auto reduces = daemon_.await<Reduce>(3);
+  const auto reduces = daemon_.await<ipc::Reduce>(3);
   ASSERT_EQ(reduces.size(), 3U);
   EXPECT_EQ(reduces[1].second.spec.spread, Spread::kWhole);
   EXPECT_EQ(reduces[1].second.spec.type, DType::kF64);
@@ -126,12 +128,12 @@ TEST_F(Reduces, AnAllReduceSaysHowToSpreadTheResult) {
 TEST_F(Reduces, AReduceScatterIsOneReduceForEachPart) {
   const auto sources = names(3);
   for (const std::uint32_t parts : {0U, 5U}) {
-    const std::size_t before = daemon_.await<Reduce>(0).size();
+    const std::size_t before = daemon_.await<ipc::Reduce>(0).size();
     const std::size_t expected = parts == 0 ? sources.size() : parts;
     const auto targets = client_.reduce_scatter(sources, {.type = DType::kI32, .parts = parts});
     ASSERT_TRUE(targets.ok()) << targets.error().to_string();
     ASSERT_EQ(targets->size(), expected);
-    const auto reduces = daemon_.await<Reduce>(before + expected);
+    const auto reduces = daemon_.await<ipc::Reduce>(before + expected);
     ASSERT_EQ(reduces.size(), before + expected);
     for (std::size_t i = 0; i < expected; ++i) {
       const ReduceSpec& spec = reduces[before + i].second.spec;
@@ -154,22 +156,22 @@ TEST_F(Reduces, AReduceScatterDoesNotChooseSourcesPartByPart) {
 
 TEST_F(Reduces, AReduceScatterThatFailsHalfwayLeavesNothing) {
   std::size_t seen = 0;
-  daemon_.intercept([&](std::uint64_t request, const Request& message, ByteView) {
-    const auto* reduce = std::get_if<Reduce>(&message);
+  daemon_.intercept([&](std::uint64_t request, const ipc::Request& message, ByteView) {
+    const auto* reduce = std::get_if<ipc::Reduce>(&message);
     if (reduce == nullptr) return false;
-    if (++seen == 2) daemon_.reply(request, Failed{Code::kUnavailable, "no"});
-    else daemon_.reply(request, Reducing{reduce->spec.target});
+    if (++seen == 2) daemon_.reply(request, ipc::Failed{Code::kUnavailable, "no"});
+    else daemon_.reply(request, ipc::Reducing{reduce->spec.target});
     return true;
   });
   EXPECT_EQ(client_.reduce_scatter(names(3)).code(), Code::kUnavailable);
-  EXPECT_EQ(daemon_.await<Remove>(2).size(), 2U);
+  EXPECT_EQ(daemon_.await<ipc::Remove>(2).size(), 2U);
 }
 
 TEST_F(Reduces, SourcesCanBeAdded) {
   const ObjectId target = ObjectId::named("target");
   const auto sources = names(2);
   ASSERT_TRUE(client_.add_sources(target, sources).ok());
-  const auto added = daemon_.await<AddSources>(1);
+  const auto added = daemon_.await<ipc::AddSources>(1);
   ASSERT_EQ(added.size(), 1U);
   EXPECT_EQ(added[0].second.target, target);
   EXPECT_EQ(added[0].second.sources, sources);
@@ -179,9 +181,10 @@ TEST_F(Reduces, SourcesCanBeAdded) {
 }
 
 TEST_F(Reduces, TheDaemonsRefusalNamesTheTarget) {
-  daemon_.intercept([&](std::uint64_t request, const Request& message, ByteView) {
-    if (!std::holds_alternative<Reduce>(message) && !std::holds_alternative<AddSources>(message)) return false;
-    daemon_.reply(request, Failed{Code::kExists, "somebody has put it"});
+  daemon_.intercept([&](std::uint64_t request, const ipc::Request& message, ByteView) {
+    if (!std::holds_alternative<ipc::Reduce>(message) && !std::holds_alternative<ipc::AddSources>(message))
+      return false;
+    daemon_.reply(request, ipc::Failed{Code::kExists, "somebody has put it"});
     return true;
   });
   const ObjectId target = ObjectId::named("taken");
@@ -206,9 +209,9 @@ TEST_F(Reduces, TheStatusTellsWhatTheDaemonReports) {
                     {names(3)[1], SourceState::kAwaited, {}, 0},
                     {names(3)[2], SourceState::kDeleted, {}, 0}};
   report.slots = {{NodeId{0xa}, 0, 1, 1, true}, {NodeId{0xb}, 0, 1, 1, false}, {NodeId{0xb}, 1, 77, 1, false}};
-  daemon_.intercept([&](std::uint64_t request, const Request& message, ByteView) {
-    if (!std::holds_alternative<GetReduce>(message)) return false;
-    daemon_.reply(request, Reduction{report});
+  daemon_.intercept([&](std::uint64_t request, const ipc::Request& message, ByteView) {
+    if (!std::holds_alternative<ipc::GetReduce>(message)) return false;
+    daemon_.reply(request, ipc::Reported{report});
     return true;
   });
   auto status = client_.reduce_status(report.target);
@@ -246,8 +249,8 @@ TEST_F(Reduces, TheStatusTellsWhatTheDaemonReports) {
 }
 
 TEST_F(Reduces, AReplyOfTheWrongKindIsAnError) {
-  daemon_.intercept([&](std::uint64_t request, const Request&, ByteView) {
-    daemon_.reply(request, Removed{true});
+  daemon_.intercept([&](std::uint64_t request, const ipc::Request&, ByteView) {
+    daemon_.reply(request, ipc::Removed{true});
     return true;
   });
   EXPECT_EQ(client_.reduce(names(2)).code(), Code::kInternal);
@@ -263,7 +266,7 @@ TEST(Gather, BringsAllInTheirOrder) {
   const auto ids = names(20);
   for (std::size_t i = 0; i < 10; ++i) daemon.store(ids[i], std::to_string(i));
   std::thread later([&] {
-    daemon.await<Get>(20);  // all are asked for at once, not one after the other
+    daemon.await<ipc::Get>(20);  // all are asked for at once, not one after the other
     for (std::size_t i = 20; i-- > 10;) daemon.store(ids[i], std::to_string(i));
   });
   const auto views = client.gather(ids, {.timeout = 20s});
@@ -280,19 +283,19 @@ TEST(Gather, TheFirstFailureEndsItAndTheOthersAreCancelled) {
   auto client = daemon.connect();
   const auto ids = names(4);  // 0 is there, 1 and 3 never come, 2 is deleted
   daemon.store(ids[0], "there");
-  daemon.intercept([&daemon, deleted = ids[2]](std::uint64_t request, const Request& message, ByteView) {
-    const auto* get = std::get_if<Get>(&message);
+  daemon.intercept([&daemon, deleted = ids[2]](std::uint64_t request, const ipc::Request& message, ByteView) {
+    const auto* get = std::get_if<ipc::Get>(&message);
     if (get == nullptr || get->id != deleted) return false;
-    daemon.reply(request, Failed{Code::kDeleted, "it was deleted"});
+    daemon.reply(request, ipc::Failed{Code::kDeleted, "it was deleted"});
     return true;
   });
   const auto views = client.gather(ids);  // without a deadline: it must not wait for what never comes
   EXPECT_EQ(views.code(), Code::kDeleted);
   EXPECT_THAT(views.error().message, HasSubstr(ids[2].to_string()));
-  const auto gets = daemon.await<Get>(4);
+  const auto gets = daemon.await<ipc::Get>(4);
   ASSERT_EQ(gets.size(), 4U);
   std::vector<std::uint64_t> cancelled;
-  for (const auto& [request, cancel] : daemon.await<Cancel>(2)) cancelled.push_back(cancel.target);
+  for (const auto& [request, cancel] : daemon.await<ipc::Cancel>(2)) cancelled.push_back(cancel.target);
   EXPECT_THAT(cancelled, ::testing::IsSupersetOf({gets[1].first, gets[3].first}));
   EXPECT_EQ(daemon.await_releases(1).size(), 1U) << "the view that came is given back";
   EXPECT_EQ(client.gather(std::vector{ids[0], ObjectId()}).code(), Code::kInvalidArgument);
@@ -402,9 +405,9 @@ TEST(ArrayTypes, MustFitTheBytesAndTheLimits) {
 TEST(ArrayTypes, AreShownInTheListOfObjects) {
   FakeDaemon daemon;
   auto client = daemon.connect();
-  daemon.intercept([&](std::uint64_t request, const Request& message, ByteView) {
-    if (!std::holds_alternative<GetObjects>(message)) return false;
-    Objects objects;
+  daemon.intercept([&](std::uint64_t request, const ipc::Request& message, ByteView) {
+    if (!std::holds_alternative<ipc::GetObjects>(message)) return false;
+    ipc::Objects objects;
     objects.objects.resize(2);
     objects.objects[0].meta = encode_metadata({DType::kBF16, {7}, "name=a"});
     objects.objects[1].meta = encode_metadata({DType::kBytes, {}, "only text"});

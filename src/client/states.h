@@ -54,22 +54,22 @@ struct Reading {
 // --- replies as the user sees them. A reply of another kind than expected, or outside the arena, is kInternal.
 
 Error unexpected(const Subject& subject);
-Result<hoplite::View> to_view(const Link& connection, const Call& call, Result<Reply> reply);
-Result<std::unique_ptr<Writing>> to_writing(const Link& connection, const Call& call, Result<Reply> reply);
+Result<hoplite::View> to_view(const Link& connection, const Call& call, Result<ipc::Reply> reply);
+Result<std::unique_ptr<Writing>> to_writing(const Link& connection, const Call& call, Result<ipc::Reply> reply);
 
 // The field of a reply that is the result.
 template <auto Field>
 struct Picked;
 template <typename Message, typename T, T Message::* Field>
 struct Picked<Field> {
-  static Result<T> convert(const Link&, const Call& call, Result<Reply> reply) {
+  static Result<T> convert(const Link&, const Call& call, Result<ipc::Reply> reply) {
     if (!reply) return reply.error();
     auto* message = std::get_if<Message>(&*reply);
     if (message == nullptr) return unexpected(call.subject);
     return std::move(message->*Field);
   }
 };
-constexpr auto to_id = Picked<&PutDone::id>::convert;
+constexpr auto to_id = Picked<&ipc::PutDone::id>::convert;
 
 // --- requests
 
@@ -77,7 +77,7 @@ std::shared_ptr<Call> new_call(const Subject& subject, const Deadline& deadline)
 Result<void> check_id(const Subject& subject);
 
 template <typename T, auto Convert>
-Future<T> start(const Link& connection, const std::shared_ptr<Call>& call, const Request& message, Sending sending,
+Future<T> start(const Link& connection, const std::shared_ptr<Call>& call, const ipc::Request& message, Sending sending,
                 ByteView payload = {}) {
   connection->submit(call, message, sending, payload);
   return Access::future<T, Convert>(connection, call);
@@ -85,7 +85,7 @@ Future<T> start(const Link& connection, const std::shared_ptr<Call>& call, const
 
 // Without a request.
 template <typename T, auto Convert>
-Future<T> start_ended(const Link& connection, Result<Reply> result) {
+Future<T> start_ended(const Link& connection, Result<ipc::Reply> result) {
   const auto call = std::make_shared<Call>();
   connection->submit_ended(call, std::move(result));
   return Access::future<T, Convert>(connection, call);
@@ -93,8 +93,8 @@ Future<T> start_ended(const Link& connection, Result<Reply> result) {
 
 // Of an object that there must be.
 template <typename T, auto Convert>
-Future<T> start_about(const Link& connection, const Subject& subject, const Timeout& timeout, const Request& message,
-                      Sending sending) {
+Future<T> start_about(const Link& connection, const Subject& subject, const Timeout& timeout,
+                      const ipc::Request& message, Sending sending) {
   if (auto ok = check_id(subject); !ok) return start_ended<T, Convert>(connection, ok.error());
   return start<T, Convert>(connection, new_call(subject, Deadline::after(timeout)), message, sending);
 }
@@ -104,6 +104,6 @@ Result<std::string> encoded_metadata(const Subject& subject, const PutOptions& o
 
 void advance(Writing& writing, std::size_t bytes);
 Future<ObjectId> start_seal(Writing& writing, const Deadline& deadline, Sending sending);
-Get get_request(ObjectId id, const GetOptions& options, const Deadline& deadline);
+ipc::Get get_request(ObjectId id, const GetOptions& options, const Deadline& deadline);
 
 }  // namespace hoplite::client

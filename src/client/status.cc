@@ -10,9 +10,9 @@ using client::Call;
 using client::Link;
 using client::Sending;
 
-Result<StoreStatus> to_store_status(const Link&, const Call& call, Result<client::Reply> reply) {
+Result<StoreStatus> to_store_status(const Link&, const Call& call, Result<ipc::Reply> reply) {
   if (!reply) return reply.error();
-  const auto* answer = std::get_if<client::Status>(&*reply);
+  const auto* answer = std::get_if<ipc::Status>(&*reply);
   if (answer == nullptr) return client::unexpected(call.subject);
   StoreStatus status;
   status.node = answer->node.id.to_string();
@@ -36,14 +36,14 @@ Result<StoreStatus> to_store_status(const Link&, const Call& call, Result<client
   return status;
 }
 
-Result<ObjectList> to_list(const Link&, const Call& call, Result<client::Reply> reply) {
+Result<ObjectList> to_list(const Link&, const Call& call, Result<ipc::Reply> reply) {
   if (!reply) return reply.error();
-  const auto* answer = std::get_if<client::Objects>(&*reply);
+  const auto* answer = std::get_if<ipc::Objects>(&*reply);
   if (answer == nullptr) return client::unexpected(call.subject);
   ObjectList list;
   list.truncated = answer->truncated;
   list.objects.reserve(answer->objects.size());
-  for (const client::ObjectInfo& info : answer->objects) {
+  for (const ipc::ObjectInfo& info : answer->objects) {
     Metadata metadata = decode_metadata(info.meta);
     list.objects.push_back({info.id,
                             info.size,
@@ -60,13 +60,13 @@ Result<ObjectList> to_list(const Link&, const Call& call, Result<client::Reply> 
   return list;
 }
 
-Result<std::vector<NodeStatus>> to_nodes(const Link&, const Call& call, Result<client::Reply> reply) {
+Result<std::vector<NodeStatus>> to_nodes(const Link&, const Call& call, Result<ipc::Reply> reply) {
   if (!reply) return reply.error();
-  const auto* answer = std::get_if<client::Nodes>(&*reply);
+  const auto* answer = std::get_if<ipc::Nodes>(&*reply);
   if (answer == nullptr) return client::unexpected(call.subject);
   std::vector<NodeStatus> nodes;
   nodes.reserve(answer->nodes.size());
-  for (const client::NodeInfo& info : answer->nodes)
+  for (const ipc::NodeInfo& info : answer->nodes)
     nodes.push_back({info.ref.id.to_string(), info.ref.incarnation, info.address.to_string(), info.life == Life::kAlive,
                      info.self, info.rate, std::chrono::microseconds(info.rtt_us)});
   return nodes;
@@ -74,17 +74,17 @@ Result<std::vector<NodeStatus>> to_nodes(const Link&, const Call& call, Result<c
 
 Future<StoreStatus> start_status(const Link& connection, const Timeout& timeout, Sending sending) {
   const auto call = client::new_call({"status", {}}, client::Deadline::after(timeout));
-  return client::start<StoreStatus, to_store_status>(connection, call, client::GetStatus{}, sending);
+  return client::start<StoreStatus, to_store_status>(connection, call, ipc::GetStatus{}, sending);
 }
 
 Future<ObjectList> start_objects(const Link& connection, const Timeout& timeout, Sending sending) {
   const auto call = client::new_call({"objects", {}}, client::Deadline::after(timeout));
-  return client::start<ObjectList, to_list>(connection, call, client::GetObjects{}, sending);
+  return client::start<ObjectList, to_list>(connection, call, ipc::GetObjects{}, sending);
 }
 
 Future<std::vector<NodeStatus>> start_nodes(const Link& connection, const Timeout& timeout, Sending sending) {
   const auto call = client::new_call({"nodes", {}}, client::Deadline::after(timeout));
-  return client::start<std::vector<NodeStatus>, to_nodes>(connection, call, client::GetNodes{}, sending);
+  return client::start<std::vector<NodeStatus>, to_nodes>(connection, call, ipc::GetNodes{}, sending);
 }
 
 }  // namespace

@@ -28,23 +28,23 @@ TEST(Writer, WritesAdvancesAndSeals) {
   EXPECT_TRUE(writer->buffer().empty());
   EXPECT_EQ(writer->seal().code(), Code::kInvalidArgument);
   EXPECT_EQ(text_of(client.get(*id)->bytes()), "0123456789");
-  const auto advances = daemon.await<Advance>(2);
+  const auto advances = daemon.await<ipc::Advance>(2);
   ASSERT_EQ(advances.size(), 2U);
   EXPECT_EQ(advances[0].second.bytes, 4U);
   EXPECT_EQ(advances[1].second.bytes, 10U);
-  EXPECT_TRUE(daemon.await<Abort>(0).empty());
+  EXPECT_TRUE(daemon.await<ipc::Abort>(0).empty());
 }
 
 TEST(Writer, IsGivenUpWhenItIsDropped) {
   FakeDaemon daemon;
   auto client = daemon.connect();
   { auto writer = client.create(10); }
-  EXPECT_EQ(daemon.await<Abort>(1).size(), 1U);
+  EXPECT_EQ(daemon.await<ipc::Abort>(1).size(), 1U);
   auto writer = client.create(10);
   writer->abort();
   writer->advance(5);
-  EXPECT_EQ(daemon.await<Abort>(2).size(), 2U);
-  EXPECT_TRUE(daemon.await<Advance>(0).empty());
+  EXPECT_EQ(daemon.await<ipc::Abort>(2).size(), 2U);
+  EXPECT_TRUE(daemon.await<ipc::Advance>(0).empty());
 }
 
 TEST(Writer, ALateRoomIsGivenBack) {
@@ -53,7 +53,7 @@ TEST(Writer, ALateRoomIsGivenBack) {
   daemon.pause();
   EXPECT_EQ(client.create(10, {.timeout = 1ms}).code(), Code::kTimedOut);
   daemon.resume();
-  EXPECT_EQ(daemon.await<Abort>(1).size(), 1U);
+  EXPECT_EQ(daemon.await<ipc::Abort>(1).size(), 1U);
   // The descriptor that came with it is not lost.
   EXPECT_TRUE(client.create(10).ok());
 }
@@ -62,8 +62,8 @@ TEST(Writer, ALateRoomIsGivenBack) {
 class FollowerTest : public ::testing::Test {
  protected:
   FollowerTest() : client_(daemon_.connect()) {
-    daemon_.intercept([this](std::uint64_t request, const Request& message, ByteView) {
-      const auto* get = std::get_if<Get>(&message);
+    daemon_.intercept([this](std::uint64_t request, const ipc::Request& message, ByteView) {
+      const auto* get = std::get_if<ipc::Get>(&message);
       if (get == nullptr) return false;
       EXPECT_TRUE(get->follow);
       request_ = request;
@@ -78,14 +78,14 @@ class FollowerTest : public ::testing::Test {
   Follower follow(const GetOptions& options = {}) {
     auto follower = client_.follow(id_, options);
     EXPECT_TRUE(follower.ok());
-    daemon_.await<Get>(1);
+    daemon_.await<ipc::Get>(1);
     return *std::move(follower);
   }
   void open(CopyKey copy, Extent extent, std::uint64_t bytes) {
-    daemon_.reply(request_, Opened{copy, 1, extent.offset, extent.size, "", bytes});
+    daemon_.reply(request_, ipc::Opened{copy, 1, extent.offset, extent.size, "", bytes});
   }
   void complete(CopyKey copy, Extent extent) {
-    daemon_.reply(request_, client::View{copy, 1, extent.offset, extent.size, "meta"});
+    daemon_.reply(request_, ipc::View{copy, 1, extent.offset, extent.size, "meta"});
   }
   // A round trip: what the daemon sent before it has been read.
   void sync() { EXPECT_TRUE(client_.status().ok()); }
@@ -107,11 +107,11 @@ TEST_F(FollowerTest, SeesBytesGrowAndTheEnd) {
     EXPECT_EQ(progress->event, Follower::Event::kBytes);
     EXPECT_EQ(progress->size, 10U);
     EXPECT_EQ(progress->bytes.size(), 0U);
-    daemon_.reply(request_, Grown{4});
+    daemon_.reply(request_, ipc::Grown{4});
     EXPECT_EQ(text_of(follower.next()->bytes), "0123");
-    daemon_.reply(request_, Grown{5});
-    daemon_.reply(request_, Grown{3});     // nonsense: never decreases
-    daemon_.reply(request_, Grown{1000});  // nonsense: never beyond the end
+    daemon_.reply(request_, ipc::Grown{5});
+    daemon_.reply(request_, ipc::Grown{3});     // nonsense: never decreases
+    daemon_.reply(request_, ipc::Grown{1000});  // nonsense: never beyond the end
     sync();
     EXPECT_EQ(text_of(follower.next()->bytes), "0123456789");
     complete(1, extent_);
@@ -123,7 +123,7 @@ TEST_F(FollowerTest, SeesBytesGrowAndTheEnd) {
     EXPECT_EQ(follower.next()->event, Follower::Event::kComplete);
   }
   EXPECT_EQ(daemon_.await_releases(2), (std::map<CopyKey, int>{{1, 2}}));
-  EXPECT_TRUE(daemon_.await<Cancel>(0).empty());
+  EXPECT_TRUE(daemon_.await<ipc::Cancel>(0).empty());
 }
 
 TEST_F(FollowerTest, ACompleteObjectIsOneStep) {
@@ -139,7 +139,7 @@ TEST_F(FollowerTest, HearsOfAResetAndKeepsTheOldBytesUntilThen) {
   auto follower = follow();
   open(1, extent_, 4);
   const auto before = follower.next();
-  daemon_.reply(request_, client::Reset{});
+  daemon_.reply(request_, ipc::Reset{});
   open(2, other_, 2);
   sync();
   EXPECT_EQ(follower.next()->event, Follower::Event::kReset);
@@ -154,7 +154,7 @@ TEST_F(FollowerTest, HearsOfAResetAndKeepsTheOldBytesUntilThen) {
 TEST_F(FollowerTest, AResetOfBytesThatNobodySawIsSilent) {
   auto follower = follow();
   open(1, extent_, 4);
-  daemon_.reply(request_, client::Reset{});
+  daemon_.reply(request_, ipc::Reset{});
   open(2, other_, 2);
   sync();
   EXPECT_EQ(text_of(follower.next()->bytes), "ab");
@@ -174,7 +174,7 @@ TEST_F(FollowerTest, EndsWithTheReason) {
   auto follower = follow();
   open(1, extent_, 4);
   EXPECT_TRUE(follower.next().ok());
-  daemon_.reply(request_, Failed{Code::kLost, "every copy was on nodes that died"});
+  daemon_.reply(request_, ipc::Failed{Code::kLost, "every copy was on nodes that died"});
   const auto end = follower.next();
   EXPECT_EQ(end.code(), Code::kLost);
   EXPECT_THAT(end.error().message, HasSubstr(id_.to_string()));
@@ -186,7 +186,7 @@ TEST_F(FollowerTest, AStepMayTimeOutAndGoOn) {
   open(1, extent_, 4);
   EXPECT_TRUE(follower.next().ok());
   EXPECT_EQ(follower.next(5ms).code(), Code::kTimedOut);
-  daemon_.reply(request_, Grown{6});
+  daemon_.reply(request_, ipc::Grown{6});
   EXPECT_EQ(text_of(follower.next()->bytes), "012345");
 }
 
@@ -196,7 +196,7 @@ TEST_F(FollowerTest, IsCancelledWhenItIsDropped) {
     open(1, extent_, 4);
     EXPECT_TRUE(follower.next().ok());
   }
-  const auto cancels = daemon_.await<Cancel>(1);
+  const auto cancels = daemon_.await<ipc::Cancel>(1);
   ASSERT_EQ(cancels.size(), 1U);
   EXPECT_EQ(cancels[0].second.target, request_);
   EXPECT_EQ(daemon_.await_releases(1), (std::map<CopyKey, int>{{1, 1}}));

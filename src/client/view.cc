@@ -38,9 +38,9 @@ Error unexpected(const Subject& subject) {
   return subject.error(Code::kInternal, "the daemon's reply is of the wrong kind");
 }
 
-Result<hoplite::View> to_view(const Link& connection, const Call& call, Result<Reply> reply) {
+Result<hoplite::View> to_view(const Link& connection, const Call& call, Result<ipc::Reply> reply) {
   if (!reply) return reply.error();
-  auto* view = std::get_if<client::View>(&*reply);
+  auto* view = std::get_if<ipc::View>(&*reply);
   if (view == nullptr) return unexpected(call.subject);
   const auto bytes = connection->mapping().view({view->offset, view->size});
   if (!bytes) {

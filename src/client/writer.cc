@@ -14,13 +14,13 @@ constexpr std::size_t kWorthTelling = 256 * kKiB;
 
 namespace client {
 
-Result<std::unique_ptr<Writing>> to_writing(const Link& connection, const Call& call, Result<Reply> reply) {
+Result<std::unique_ptr<Writing>> to_writing(const Link& connection, const Call& call, Result<ipc::Reply> reply) {
   if (!reply) return reply.error();
-  const auto* created = std::get_if<Created>(&*reply);
+  const auto* created = std::get_if<ipc::Created>(&*reply);
   if (created == nullptr) return unexpected(call.subject);
   auto window = WriteWindow::open(connection->mapping(), {created->offset, created->size});
   if (!window || created->size != call.created_size) {
-    connection->tell(Abort{created->copy}, Connection::Urgency::kSoon);
+    connection->tell(ipc::Abort{created->copy}, Connection::Urgency::kSoon);
     return call.subject.error(Code::kInternal,
                               window ? "the daemon gave room of another size" : window.error().message);
   }
@@ -39,7 +39,7 @@ void advance(Writing& writing, std::size_t bytes) {
   if (writing.advanced == writing.told) return;
   const bool much = writing.advanced - writing.told >= kWorthTelling;
   writing.told = writing.advanced;
-  writing.connection->tell(Advance{writing.copy, writing.advanced},
+  writing.connection->tell(ipc::Advance{writing.copy, writing.advanced},
                            much ? Connection::Urgency::kNow : Connection::Urgency::kSoon);
 }
 
@@ -51,8 +51,8 @@ Future<ObjectId> start_seal(Writing& writing, const Deadline& deadline, Sending 
                                         subject.error(Code::kInvalidArgument, "it was sealed or given up already"));
   writing.open = false;
   writing.window.close();
-  return start<ObjectId, to_id>(writing.connection, new_call(subject, deadline), Seal{writing.copy, deadline.left_ns()},
-                                sending);
+  return start<ObjectId, to_id>(writing.connection, new_call(subject, deadline),
+                                ipc::Seal{writing.copy, deadline.left_ns()}, sending);
 }
 
 }  // namespace client
@@ -94,7 +94,7 @@ void ObjectWriter::abort() {
   if (!state_ || !state_->open) return;
   state_->open = false;
   state_->window.close();
-  state_->connection->tell(client::Abort{state_->copy}, client::Connection::Urgency::kSoon);
+  state_->connection->tell(ipc::Abort{state_->copy}, client::Connection::Urgency::kSoon);
 }
 
 }  // namespace hoplite

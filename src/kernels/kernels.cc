@@ -30,7 +30,7 @@ void combine(ReduceOp op, DType type, std::byte* out, std::span<const std::byte*
     if (out != inputs[0]) std::memcpy(out, inputs[0], bytes);
     return;
   }
-  simd::Combination work{.out = out, .inputs = inputs.data(), .count = inputs.size(), .bytes = bytes};
+  simd::Work work{.out = out, .inputs = inputs.data(), .count = inputs.size(), .bytes = bytes};
   std::vector<std::uint64_t> scratch;
   if (op == ReduceOp::kMedian) {
     scratch.resize(simd::scratch_bytes(inputs.size()) / sizeof(scratch[0]));

@@ -181,7 +181,7 @@ struct Max {
 };
 
 template <class Type, class Op>
-HWY_NOINLINE void fold(const Combination work) {
+HWY_NOINLINE void fold(const Work work) {
   const std::size_t step = Type::step_bytes();
   const std::byte* const first = work.inputs[0];
   const std::byte* const second = work.inputs[1];
@@ -216,7 +216,7 @@ HWY_NOINLINE void fold(const Combination work) {
 
 // Where two's complement makes no difference between signed and unsigned, only the unsigned code exists.
 template <class Op>
-void fold_signless(DType type, const Combination& work) {
+void fold_signless(DType type, const Work& work) {
   switch (type) {
     case DType::kF32: return fold<Plain<float>, Op>(work);
     case DType::kF64: return fold<Plain<double>, Op>(work);
@@ -235,7 +235,7 @@ void fold_signless(DType type, const Combination& work) {
 }
 
 template <class Op>
-void fold_ordered(DType type, const Combination& work) {
+void fold_ordered(DType type, const Work& work) {
   switch (type) {
     case DType::kI8: return fold<Plain<std::int8_t>, Op>(work);
     case DType::kI16: return fold<Plain<std::int16_t>, Op>(work);
@@ -259,7 +259,7 @@ HWY_INLINE V midpoint(D d, V a, V b) {
 // The scratch holds the smaller half of what was read so far, in ascending order, a vector for each rank; each input is
 // inserted from below. That is a sorting network in every lane, without branches.
 template <class Type>
-HWY_NOINLINE void median(const Combination work) {
+HWY_NOINLINE void median(const Work work) {
   using D = typename Type::D;
   using Lane = hn::TFromD<D>;
   const D d;
@@ -302,7 +302,7 @@ HWY_NOINLINE void divide_lanes(std::byte* data, std::size_t bytes, std::uint64_t
 
 // --- what is dispatched -----------------------------------------------------------------------------------------------------
 
-void median_of(DType type, const Combination& work) {
+void median_of(DType type, const Work& work) {
   switch (type) {
     case DType::kF32: return median<Plain<float>>(work);
     case DType::kF64: return median<Plain<double>>(work);
@@ -312,7 +312,7 @@ void median_of(DType type, const Combination& work) {
   }
 }
 
-void combine_here(ReduceOp op, DType type, const Combination& work) {
+void combine_here(ReduceOp op, DType type, const Work& work) {
   switch (op) {
     case ReduceOp::kSum:
     case ReduceOp::kMean: return fold_signless<Sum>(type, work);
@@ -361,7 +361,7 @@ std::int64_t usable_targets() { return (hwy::SupportedTargets() | HWY_STATIC_TAR
 
 }  // namespace
 
-void combine(ReduceOp op, DType type, const Combination& work) { HWY_DYNAMIC_DISPATCH(combine_here)(op, type, work); }
+void combine(ReduceOp op, DType type, const Work& work) { HWY_DYNAMIC_DISPATCH(combine_here)(op, type, work); }
 
 void divide(DType type, std::byte* data, std::size_t bytes, std::uint64_t by) {
   HWY_DYNAMIC_DISPATCH(divide_here)(type, data, bytes, by);

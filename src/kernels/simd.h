@@ -15,7 +15,7 @@ namespace hoplite::simd {
 // The longest vector of any instruction set that we compile for.
 constexpr std::size_t kMaxVectorBytes = 64;
 
-struct Combination {
+struct Work {
   std::byte* out = nullptr;
   const std::byte* const* inputs = nullptr;
   std::size_t count = 0;  // of inputs; at least 2
@@ -26,7 +26,7 @@ struct Combination {
 
 constexpr std::size_t scratch_bytes(std::size_t count) { return (count / 2 + 1) * kMaxVectorBytes; }
 
-void combine(ReduceOp op, DType type, const Combination& work);
+void combine(ReduceOp op, DType type, const Work& work);
 void divide(DType type, std::byte* data, std::size_t bytes, std::uint64_t by);
 
 // The name of what is in use, as simd_target() says it.

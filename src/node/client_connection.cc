@@ -42,8 +42,8 @@ void ClientConnection::keep(ByteView rest) {
   kept_.assign(reinterpret_cast<const char*>(rest.data()), rest.size());
 }
 
-void ClientConnection::queue(std::uint64_t request, const client::Reply& reply) {
-  client::encode_reply(request, reply, output_);
+void ClientConnection::queue(std::uint64_t request, const ipc::Reply& reply) {
+  ipc::encode_reply(request, reply, output_);
 }
 
 void ClientConnection::queue_descriptor(int fd) {

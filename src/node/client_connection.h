@@ -41,7 +41,7 @@ class ClientConnection {
   // The start of a frame that is not complete yet: the next receive() begins with it.
   void keep(ByteView rest);
 
-  void queue(std::uint64_t request, const client::Reply& reply);
+  void queue(std::uint64_t request, const ipc::Reply& reply);
   // The descriptor travels with the next bytes that are sent, so at the latest with the reply queued last. It stays the
   // caller's and must stay open until then.
   void queue_descriptor(int fd);

@@ -21,15 +21,15 @@ constexpr int kAcceptsPerBatch = 64;  // so that a flood of connections does not
 constexpr Duration kAcceptPause = Duration::ms(100);
 constexpr std::uint32_t kMaxClientNumber = (1U << 31) - 1;  // what fits the ids that clients mint
 
-bool wants_reply(const client::Request& message) {
-  return !(std::holds_alternative<client::Advance>(message) || std::holds_alternative<client::Abort>(message) ||
-           std::holds_alternative<client::Cancel>(message) || std::holds_alternative<client::Release>(message));
+bool wants_reply(const ipc::Request& message) {
+  return !(std::holds_alternative<ipc::Advance>(message) || std::holds_alternative<ipc::Abort>(message) ||
+           std::holds_alternative<ipc::Cancel>(message) || std::holds_alternative<ipc::Release>(message));
 }
 
 // The replies of a streaming read that more replies follow.
-bool is_last(const client::Reply& message) {
-  return !(std::holds_alternative<client::Opened>(message) || std::holds_alternative<client::Grown>(message) ||
-           std::holds_alternative<client::Reset>(message));
+bool is_last(const ipc::Reply& message) {
+  return !(std::holds_alternative<ipc::Opened>(message) || std::holds_alternative<ipc::Grown>(message) ||
+           std::holds_alternative<ipc::Reset>(message));
 }
 
 std::string describe(const ClientIdentity& peer) {
@@ -46,7 +46,7 @@ ClientServer::ClientServer(Loop& loop, ClientHandler& handler, Log& log, std::un
       listener_(std::move(listener)),
       options_(std::move(options)),
       max_frame_bytes_(options_.inline_bytes + options_.limits.max_fields_bytes),
-      scratch_(client::ClientFrameHeader::kSize + max_frame_bytes_ + kReceiveBytes) {
+      scratch_(ipc::ClientFrameHeader::kSize + max_frame_bytes_ + kReceiveBytes) {
   loop_.add(listener_->fd(), EPOLLIN, [this](std::uint32_t) { on_connection(); });
 }
 
@@ -79,7 +79,7 @@ void ClientServer::greet(UniqueFd socket, ClientIdentity peer) {
   ClientConnection& connection = *owned;
   connections_.emplace(key, std::move(owned));
   connection.nonce = make_nonce();
-  queue(connection, 0, client::Greeting{kClientProtocolVersion, peer.uid != ::geteuid(), connection.nonce});
+  queue(connection, 0, ipc::Greeting{kClientProtocolVersion, peer.uid != ::geteuid(), connection.nonce});
   loop_.add(connection.fd(), EPOLLIN, [this, key](std::uint32_t events) { on_event(key, events); });
 
   handshakes_.insert(key);
@@ -125,7 +125,7 @@ void ClientServer::on_readable(ClientConnection& connection) {
   if (!received) return close(connection.key());
   ByteView in = *received;
   while (!connection.closing) {
-    auto frame = client::next_frame(in, max_frame_bytes_);
+    auto frame = ipc::next_frame(in, max_frame_bytes_);
     if (!frame) return offend(connection, "sent " + frame.error().message);
     if (!frame->complete) break;
     on_frame(connection, *frame);
@@ -133,16 +133,16 @@ void ClientServer::on_readable(ClientConnection& connection) {
   connection.keep(in);
 }
 
-void ClientServer::on_frame(ClientConnection& connection, const client::Frame& frame) {
-  auto decoded = client::decode_request(frame.body);
+void ClientServer::on_frame(ClientConnection& connection, const ipc::Frame& frame) {
+  auto decoded = ipc::decode_request(frame.body);
   if (!decoded) return offend(connection, "sent a " + decoded.error().message);
-  const auto* hello = std::get_if<client::Hello>(&decoded->message);
+  const auto* hello = std::get_if<ipc::Hello>(&decoded->message);
   if ((hello != nullptr) == connection.welcomed) return offend(connection, "sent a request out of turn");
   if (hello != nullptr) return on_hello(connection, frame.request, *hello);
   on_request(connection, frame.request, *decoded);
 }
 
-void ClientServer::on_hello(ClientConnection& connection, std::uint64_t request, const client::Hello& hello) {
+void ClientServer::on_hello(ClientConnection& connection, std::uint64_t request, const ipc::Hello& hello) {
   if (auto allowed = may_attach(connection, hello); !allowed)
     return fail_handshake(connection, request, allowed.error());
 
@@ -151,10 +151,10 @@ void ClientServer::on_hello(ClientConnection& connection, std::uint64_t request,
   handshakes_.erase(connection.key());
   connection.queue_descriptor(options_.read_only_arena);
   queue(connection, request,
-        client::Welcome{options_.node, ++last_number_, options_.arena_bytes, options_.inline_bytes, options_.listen});
+        ipc::Welcome{options_.node, ++last_number_, options_.arena_bytes, options_.inline_bytes, options_.listen});
 }
 
-Result<void> ClientServer::may_attach(const ClientConnection& connection, const client::Hello& hello) const {
+Result<void> ClientServer::may_attach(const ClientConnection& connection, const ipc::Hello& hello) const {
   if (hello.version != kClientProtocolVersion)
     return Error{Code::kVersionMismatch, "the daemon speaks version " + std::to_string(kClientProtocolVersion) +
                                              " of the client protocol, this client version " +
@@ -175,13 +175,13 @@ Result<void> ClientServer::may_attach(const ClientConnection& connection, const 
   return {};
 }
 
-void ClientServer::on_request(ClientConnection& connection, std::uint64_t request, client::DecodedRequest& decoded) {
+void ClientServer::on_request(ClientConnection& connection, std::uint64_t request, ipc::DecodedRequest& decoded) {
   if (wants_reply(decoded.message)) {
-    if (!stopping_.empty()) return queue(connection, request, client::Failed{Code::kUnavailable, stopping_});
+    if (!stopping_.empty()) return queue(connection, request, ipc::Failed{Code::kUnavailable, stopping_});
     if (connection.outstanding >= options_.limits.max_outstanding)
       return queue(connection, request,
-                   client::Failed{Code::kUnavailable, "this client has " + std::to_string(connection.outstanding) +
-                                                          " requests outstanding, which is the limit"});
+                   ipc::Failed{Code::kUnavailable, "this client has " + std::to_string(connection.outstanding) +
+                                                       " requests outstanding, which is the limit"});
     ++connection.outstanding;
   }
   handler_.on_client_request(connection.key(), request, std::move(decoded.message), decoded.payload);
@@ -191,7 +191,7 @@ void ClientServer::on_request(ClientConnection& connection, std::uint64_t reques
 
 void ClientServer::fail_handshake(ClientConnection& connection, std::uint64_t request, const Error& error) {
   log_once(connection.peer().pid, "refused a " + describe(connection.peer()) + ": " + error.message);
-  queue(connection, request, client::Failed{error.code, error.message});
+  queue(connection, request, ipc::Failed{error.code, error.message});
   close_soon(connection);
 }
 
@@ -213,17 +213,17 @@ void ClientServer::log_once(pid_t pid, const std::string& text) {
 
 // --- replies go
 
-void ClientServer::reply(ClientKey client, std::uint64_t request, const client::Reply& message) {
+void ClientServer::reply(ClientKey client, std::uint64_t request, const ipc::Reply& message) {
   const auto found = connections_.find(client);
   if (found == connections_.end() || found->second->closing) return;
   ClientConnection& connection = *found->second;
   if (is_last(message) && connection.outstanding > 0) --connection.outstanding;
-  if (std::holds_alternative<client::Created>(message) && !std::exchange(connection.may_write, true))
+  if (std::holds_alternative<ipc::Created>(message) && !std::exchange(connection.may_write, true))
     connection.queue_descriptor(options_.writable_arena);
   queue(connection, request, message);
 }
 
-void ClientServer::queue(ClientConnection& connection, std::uint64_t request, const client::Reply& message) {
+void ClientServer::queue(ClientConnection& connection, std::uint64_t request, const ipc::Reply& message) {
   connection.queue(request, message);
   mark(connection);
   if (connection.queued_bytes() > options_.limits.max_output_bytes)
@@ -268,8 +268,7 @@ void ClientServer::stop(const std::string& reason) {
   stopping_ = reason;
   loop_.remove(listener_->fd());
   listener_.reset();
-  for (const auto& [key, connection] : connections_)
-    queue(*connection, 0, client::Failed{Code::kUnavailable, stopping_});
+  for (const auto& [key, connection] : connections_) queue(*connection, 0, ipc::Failed{Code::kUnavailable, stopping_});
 }
 
 bool ClientServer::all_sent() const {

@@ -39,8 +39,7 @@ class ClientHandler {
  public:
   virtual ~ClientHandler() = default;
   // Any request but Hello. `payload` is valid during the call.
-  virtual void on_client_request(ClientKey client, std::uint64_t request, client::Request message,
-                                 ByteView payload) = 0;
+  virtual void on_client_request(ClientKey client, std::uint64_t request, ipc::Request message, ByteView payload) = 0;
   // It may not be named again; replies to it are ignored.
   virtual void on_client_gone(ClientKey client) = 0;
 };
@@ -65,7 +64,7 @@ class ClientServer {
   ClientServer& operator=(const ClientServer&) = delete;
 
   // Queued until flush(). Nothing happens if the client is gone.
-  void reply(ClientKey client, std::uint64_t request, const client::Reply& message);
+  void reply(ClientKey client, std::uint64_t request, const ipc::Reply& message);
   void flush();
 
   // Those that have been welcomed, and those that are about to be closed.
@@ -81,17 +80,17 @@ class ClientServer {
   void greet(UniqueFd socket, ClientIdentity peer);
   void on_event(ClientKey client, std::uint32_t events);
   void on_readable(ClientConnection& connection);
-  void on_frame(ClientConnection& connection, const client::Frame& frame);
-  void on_hello(ClientConnection& connection, std::uint64_t request, const client::Hello& hello);
-  void on_request(ClientConnection& connection, std::uint64_t request, client::DecodedRequest& decoded);
+  void on_frame(ClientConnection& connection, const ipc::Frame& frame);
+  void on_hello(ClientConnection& connection, std::uint64_t request, const ipc::Hello& hello);
+  void on_request(ClientConnection& connection, std::uint64_t request, ipc::DecodedRequest& decoded);
   void end_late_handshakes();
 
-  Result<void> may_attach(const ClientConnection& connection, const client::Hello& hello) const;
+  Result<void> may_attach(const ClientConnection& connection, const ipc::Hello& hello) const;
   void fail_handshake(ClientConnection& connection, std::uint64_t request, const Error& error);
   void offend(ClientConnection& connection, const std::string& what);
   void close_soon(ClientConnection& connection);
   void log_once(pid_t pid, const std::string& text);
-  void queue(ClientConnection& connection, std::uint64_t request, const client::Reply& message);
+  void queue(ClientConnection& connection, std::uint64_t request, const ipc::Reply& message);
   void flush_one(ClientKey client);
   void close(ClientKey client);
   void pause_accepting();

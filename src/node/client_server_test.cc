@@ -22,19 +22,18 @@ using testing::HasSubstr;
 // Answers every Put with PutDone, every Create with Created and keeps Gets waiting.
 class FakeHandler : public ClientHandler {
  public:
-  void on_client_request(ClientKey client, std::uint64_t request, client::Request message, ByteView payload) override {
+  void on_client_request(ClientKey client, std::uint64_t request, ipc::Request message, ByteView payload) override {
     ++requests;
     last_client = client;
     last_payload.assign(reinterpret_cast<const char*>(payload.data()), payload.size());
-    if (std::holds_alternative<client::Put>(message)) server->reply(client, request, client::PutDone{{1, request}});
-    if (std::holds_alternative<client::Create>(message))
-      server->reply(client, request, client::Created{{1, 1}, 7, 0, 1});
-    if (std::holds_alternative<client::GetObjects>(message)) server->reply(client, request, big_reply());
+    if (std::holds_alternative<ipc::Put>(message)) server->reply(client, request, ipc::PutDone{{1, request}});
+    if (std::holds_alternative<ipc::Create>(message)) server->reply(client, request, ipc::Created{{1, 1}, 7, 0, 1});
+    if (std::holds_alternative<ipc::GetObjects>(message)) server->reply(client, request, big_reply());
   }
   void on_client_gone(ClientKey client) override { gone.push_back(client); }
 
-  static client::Objects big_reply() {
-    client::Objects objects;
+  static ipc::Objects big_reply() {
+    ipc::Objects objects;
     objects.objects.resize(1);
     objects.objects[0].meta.assign(kMiB, 'x');
     return objects;
@@ -64,15 +63,15 @@ class RawClient {
   void send(std::string_view bytes) {
     EXPECT_EQ(::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL), static_cast<ssize_t>(bytes.size()));
   }
-  void ask(std::uint64_t request, const client::Request& message, std::string_view payload = {}) {
+  void ask(std::uint64_t request, const ipc::Request& message, std::string_view payload = {}) {
     std::string frame;
-    client::encode_request(request, message, payload.size(), frame);
+    ipc::encode_request(request, message, payload.size(), frame);
     send(frame + std::string(payload));
   }
 
   struct Answer {
     std::uint64_t request = 0;
-    client::Reply reply;
+    ipc::Reply reply;
   };
   // What has arrived; `closed` tells whether the server hung up.
   std::vector<Answer> answers() {
@@ -80,9 +79,9 @@ class RawClient {
     std::vector<Answer> found;
     ByteView in(reinterpret_cast<const std::byte*>(input_.data()), input_.size());
     for (;;) {
-      auto frame = client::next_frame(in, 64 * kMiB);
+      auto frame = ipc::next_frame(in, 64 * kMiB);
       if (!frame.ok() || !frame->complete) break;
-      auto reply = client::decode_reply(frame->body);
+      auto reply = ipc::decode_reply(frame->body);
       EXPECT_TRUE(reply.ok());
       found.push_back({frame->request, *reply});
     }
@@ -152,7 +151,7 @@ class ClientServerTest : public testing::Test {
   // Connects and does the handshake.
   std::unique_ptr<RawClient> join() {
     auto client = std::make_unique<RawClient>(path());
-    client->ask(1, client::Hello{});
+    client->ask(1, ipc::Hello{});
     run();
     const auto answers = client->answers();
     EXPECT_EQ(answers.size(), 2u);
@@ -187,16 +186,16 @@ TEST_F(ClientServerTest, GreetsWelcomesAndHandsOutTheReadOnlyDescriptor) {
   run();
   auto answers = client.answers();
   ASSERT_EQ(answers.size(), 1u);
-  const auto& greeting = std::get<client::Greeting>(answers[0].reply);
+  const auto& greeting = std::get<ipc::Greeting>(answers[0].reply);
   EXPECT_FALSE(greeting.proof_wanted);
   EXPECT_EQ(greeting.nonce.size(), 32u);
 
-  client.ask(5, client::Hello{});
+  client.ask(5, ipc::Hello{});
   run();
   answers = client.answers();
   ASSERT_EQ(answers.size(), 1u);
   EXPECT_EQ(answers[0].request, 5u);
-  const auto& welcome = std::get<client::Welcome>(answers[0].reply);
+  const auto& welcome = std::get<ipc::Welcome>(answers[0].reply);
   EXPECT_EQ(welcome.node, NodeId{42});
   EXPECT_GT(welcome.client, 0u);
   ASSERT_EQ(client.descriptors.size(), 1u);
@@ -206,11 +205,11 @@ TEST_F(ClientServerTest, GreetsWelcomesAndHandsOutTheReadOnlyDescriptor) {
 TEST_F(ClientServerTest, AnotherVersionIsRefusedWithBoth) {
   serve();
   RawClient client(path());
-  client.ask(1, client::Hello{.version = 77, .proof = {}});
+  client.ask(1, ipc::Hello{.version = 77, .proof = {}});
   run();
   const auto answers = client.answers();
   ASSERT_EQ(answers.size(), 2u);
-  const auto& failed = std::get<client::Failed>(answers[1].reply);
+  const auto& failed = std::get<ipc::Failed>(answers[1].reply);
   EXPECT_EQ(failed.code, Code::kVersionMismatch);
   EXPECT_THAT(failed.message, HasSubstr("version 77"));
   EXPECT_THAT(failed.message, HasSubstr("version " + std::to_string(kClientProtocolVersion)));
@@ -221,8 +220,8 @@ TEST_F(ClientServerTest, AnotherVersionIsRefusedWithBoth) {
 TEST_F(ClientServerTest, OnlyTheFirstCreatedCarriesTheWritableDescriptor) {
   serve();
   auto client = join();
-  client->ask(2, client::Create{});
-  client->ask(3, client::Create{});
+  client->ask(2, ipc::Create{});
+  client->ask(3, ipc::Create{});
   run();
   EXPECT_EQ(client->answers().size(), 2u);
   ASSERT_EQ(client->descriptors.size(), 2u);
@@ -235,7 +234,7 @@ TEST_F(ClientServerTest, PayloadAndRequestsInPiecesArriveWhole) {
   const std::string payload(1000, 'p');
   std::string frames;
   for (std::uint64_t request = 10; request < 13; ++request) {
-    client::encode_request(request, client::Put{}, payload.size(), frames);
+    ipc::encode_request(request, ipc::Put{}, payload.size(), frames);
     frames += payload;
   }
   for (std::size_t at = 0; at < frames.size(); at += 700) {
@@ -253,12 +252,12 @@ TEST_F(ClientServerTest, PayloadAndRequestsInPiecesArriveWhole) {
 TEST_F(ClientServerTest, AClientThatGoesIsReportedOnce) {
   serve();
   auto client = join();
-  client->ask(2, client::Put{});
+  client->ask(2, ipc::Put{});
   client.reset();
   run();
   EXPECT_EQ(handler_.gone, std::vector<ClientKey>{handler_.last_client});
   EXPECT_EQ(server_->clients(), 0u);
-  server_->reply(handler_.last_client, 2, client::PutDone{});  // late replies find nobody
+  server_->reply(handler_.last_client, 2, ipc::PutDone{});  // late replies find nobody
 }
 
 TEST_F(ClientServerTest, NonsenseEndsTheConnectionAndIsLoggedOncePerProcess) {
@@ -281,12 +280,12 @@ TEST_F(ClientServerTest, NonsenseEndsTheConnectionAndIsLoggedOncePerProcess) {
 TEST_F(ClientServerTest, RequestsBeforeHelloAndASecondHelloAreNonsense) {
   serve();
   RawClient early(path());
-  early.ask(1, client::Put{});
+  early.ask(1, ipc::Put{});
   run();
   early.answers();
   EXPECT_TRUE(early.closed);
   auto twice = join();
-  twice->ask(2, client::Hello{});
+  twice->ask(2, ipc::Hello{});
   run();
   twice->answers();
   EXPECT_TRUE(twice->closed);
@@ -298,7 +297,7 @@ TEST_F(ClientServerTest, AClientThatDoesNotReadIsDisconnected) {
   serve();
   auto client = join();
   for (std::uint64_t i = 0; i < 10; ++i) {
-    if (handler_.gone.empty()) client->ask(2 + i, client::GetObjects{});
+    if (handler_.gone.empty()) client->ask(2 + i, ipc::GetObjects{});
     run();
   }
   EXPECT_EQ(handler_.gone.size(), 1u);
@@ -308,7 +307,7 @@ TEST_F(ClientServerTest, AClientThatDoesNotReadIsDisconnected) {
 TEST_F(ClientServerTest, ASlowReaderGetsEverything) {
   serve();
   auto client = join();
-  for (std::uint64_t i = 0; i < 5; ++i) client->ask(2 + i, client::GetObjects{});
+  for (std::uint64_t i = 0; i < 5; ++i) client->ask(2 + i, ipc::GetObjects{});
   std::size_t got = 0;
   for (int i = 0; i < 200 && got < 5; ++i) {
     run();
@@ -321,19 +320,19 @@ TEST_F(ClientServerTest, TooManyOutstandingRequestsFail) {
   options_.limits.max_outstanding = 2;
   serve();
   auto client = join();
-  for (std::uint64_t i = 0; i < 3; ++i) client->ask(2 + i, client::Get{});
+  for (std::uint64_t i = 0; i < 3; ++i) client->ask(2 + i, ipc::Get{});
   run();
   auto answers = client->answers();
   ASSERT_EQ(answers.size(), 1u);
   EXPECT_EQ(answers[0].request, 4u);
-  EXPECT_EQ(std::get<client::Failed>(answers[0].reply).code, Code::kUnavailable);
+  EXPECT_EQ(std::get<ipc::Failed>(answers[0].reply).code, Code::kUnavailable);
 
   // A reply makes room; those of a streaming read do so only at its end.
-  server_->reply(handler_.last_client, 3, client::Grown{});
-  client->ask(5, client::Get{});
+  server_->reply(handler_.last_client, 3, ipc::Grown{});
+  client->ask(5, ipc::Get{});
   run();
-  server_->reply(handler_.last_client, 3, client::View{});
-  client->ask(6, client::Get{});
+  server_->reply(handler_.last_client, 3, ipc::View{});
+  client->ask(6, ipc::Get{});
   run();
   EXPECT_EQ(handler_.requests, 3);
 }
@@ -366,11 +365,11 @@ TEST_F(ClientServerTest, MoreClientsThanTheLimitAreTold) {
   auto first = join();
   auto second = join();
   auto third = std::make_unique<RawClient>(path());
-  third->ask(1, client::Hello{});
+  third->ask(1, ipc::Hello{});
   run();
   const auto answers = third->answers();
   ASSERT_EQ(answers.size(), 2u);
-  EXPECT_THAT(std::get<client::Failed>(answers[1].reply).message, HasSubstr("2 clients, which is the limit"));
+  EXPECT_THAT(std::get<ipc::Failed>(answers[1].reply).message, HasSubstr("2 clients, which is the limit"));
   EXPECT_TRUE(third->closed);
   first.reset();
   run();
@@ -381,12 +380,12 @@ TEST_F(ClientServerTest, StoppingTellsEverybodyAndRemovesTheSocket) {
   serve();
   auto client = join();
   server_->stop("the daemon is stopping");
-  client->ask(9, client::Get{});
+  client->ask(9, ipc::Get{});
   run();
   const auto answers = client->answers();
   ASSERT_EQ(answers.size(), 2u);
   EXPECT_EQ(answers[0].request, 0u);
-  EXPECT_EQ(std::get<client::Failed>(answers[0].reply).message, "the daemon is stopping");
+  EXPECT_EQ(std::get<ipc::Failed>(answers[0].reply).message, "the daemon is stopping");
   EXPECT_EQ(answers[1].request, 9u);
   EXPECT_EQ(handler_.requests, 0);
   EXPECT_TRUE(server_->all_sent());

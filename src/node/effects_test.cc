@@ -1,4 +1,5 @@
 #include "node/effects.h"
+#include "base/type_name.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -23,7 +24,7 @@ class RecordingTransport : public Transport {
   Address listen_address() const override { return {}; }
   void rename(NodeRef) override { done.push_back("rename"); }
   void send(NodeRef, const Address&, const Message& message, ByteView payload) override {
-    done.push_back(std::string("send ") + message_name(message) + " '" +
+    done.push_back("send " + type_name(message) + " '" +
                    std::string(reinterpret_cast<const char*>(payload.data()), payload.size()) + "'");
   }
   void send_to_address(const Address& address, const Message&) override {
@@ -50,7 +51,7 @@ class RecordingTransport : public Transport {
 
 class NoHandler : public ClientHandler {
  public:
-  void on_client_request(ClientKey, std::uint64_t, client::Request, ByteView) override {}
+  void on_client_request(ClientKey, std::uint64_t, ipc::Request, ByteView) override {}
   void on_client_gone(ClientKey) override {}
 };
 
@@ -111,7 +112,7 @@ TEST_F(EffectRunnerTest, TheEventsPayloadIsStoredWhereTheAgentSays) {
 }
 
 TEST_F(EffectRunnerTest, WhatOperatorsShouldKnowIsLogged) {
-  run({effect::Log{"two puts of one name"}, effect::Reply{1, 2, client::PutDone{}}});
+  run({effect::Log{"two puts of one name"}, effect::Reply{1, 2, ipc::PutDone{}}});
   std::stringstream all;
   all << std::ifstream(std::string(dir_) + "/log").rdbuf();
   EXPECT_THAT(all.str(), HasSubstr("two puts of one name"));

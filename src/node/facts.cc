@@ -8,14 +8,14 @@
 namespace hoplite {
 namespace {
 
-// The fixed fields of a client::ObjectInfo on the wire, rounded up.
+// The fixed fields of a ipc::ObjectInfo on the wire, rounded up.
 constexpr std::size_t kObjectInfoBytes = 96;
 
 }  // namespace
 
-client::Status Node::status() const {
+ipc::Status Node::status() const {
   const Time now = monotonic_now();
-  client::Status status = agent_->status();
+  ipc::Status status = agent_->status();
   const TransportStats transport = transport_->stats();
   status.listen = address_.to_string();
   status.uptime_ms = static_cast<std::uint64_t>((now - started_).ns / 1'000'000);
@@ -28,8 +28,8 @@ client::Status Node::status() const {
   return status;
 }
 
-client::Objects Node::objects() const {
-  client::Objects answer{agent_->objects(), false};
+ipc::Objects Node::objects() const {
+  ipc::Objects answer{agent_->objects(), false};
   std::size_t bytes = kObjectInfoBytes;
   std::size_t fit = 0;
   while (fit < answer.objects.size()) {
@@ -42,11 +42,11 @@ client::Objects Node::objects() const {
   return answer;
 }
 
-client::Nodes Node::nodes() const {
+ipc::Nodes Node::nodes() const {
   std::unordered_map<NodeId, std::uint64_t> rates;
   for (const PeerRate& rate : transport_->rates()) rates[rate.node] = rate.bytes_per_second;
-  client::Nodes answer{agent_->nodes()};
-  for (client::NodeInfo& node : answer.nodes) {
+  ipc::Nodes answer{agent_->nodes()};
+  for (ipc::NodeInfo& node : answer.nodes) {
     if (const auto rate = rates.find(node.ref.id); rate != rates.end()) node.rate = rate->second;
   }
   return answer;

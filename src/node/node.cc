@@ -203,10 +203,10 @@ ValidBytes Node::valid(CopyKey copy, std::uint32_t slice) const { return transpo
 
 // --- events of the clients
 
-void Node::on_client_request(ClientKey client, std::uint64_t request, client::Request message, ByteView payload) {
-  if (std::holds_alternative<client::GetStatus>(message)) return clients_->reply(client, request, status());
-  if (std::holds_alternative<client::GetObjects>(message)) return clients_->reply(client, request, objects());
-  if (std::holds_alternative<client::GetNodes>(message)) return clients_->reply(client, request, nodes());
+void Node::on_client_request(ClientKey client, std::uint64_t request, ipc::Request message, ByteView payload) {
+  if (std::holds_alternative<ipc::GetStatus>(message)) return clients_->reply(client, request, status());
+  if (std::holds_alternative<ipc::GetObjects>(message)) return clients_->reply(client, request, objects());
+  if (std::holds_alternative<ipc::GetNodes>(message)) return clients_->reply(client, request, nodes());
   step(event::ClientAsked{client, request, std::move(message), payload.size()}, payload);
 }
 void Node::on_client_gone(ClientKey client) { step(event::ClientGone{client}); }

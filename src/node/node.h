@@ -77,14 +77,14 @@ class Node final : private TransportHandler, private ClientHandler, private Prog
   void on_peer_lost(NodeRef peer, Loss why) override;
   void on_data_plane(DataPlaneEvent event) override;
 
-  void on_client_request(ClientKey client, std::uint64_t request, client::Request message, ByteView payload) override;
+  void on_client_request(ClientKey client, std::uint64_t request, ipc::Request message, ByteView payload) override;
   void on_client_gone(ClientKey client) override;
 
   ValidBytes valid(CopyKey copy, std::uint32_t slice) const override;
 
-  client::Status status() const;
-  client::Objects objects() const;
-  client::Nodes nodes() const;
+  ipc::Status status() const;
+  ipc::Objects objects() const;
+  ipc::Nodes nodes() const;
 
   NodeOptions options_;
   Log& log_;

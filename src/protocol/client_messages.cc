@@ -4,7 +4,7 @@
 
 #include "protocol/variant_codec.h"
 
-namespace hoplite::client {
+namespace hoplite::ipc {
 namespace {
 
 template <typename Variant>
@@ -58,4 +58,4 @@ Result<Reply> decode_reply(ByteView body) {
   return reply;
 }
 
-}  // namespace hoplite::client
+}  // namespace hoplite::ipc

@@ -20,7 +20,7 @@ namespace hoplite {
 constexpr std::uint16_t kClientProtocolVersion = 3;
 constexpr std::int64_t kNoTimeout = -1;
 
-namespace client {
+namespace ipc {
 
 // --- requests
 
@@ -110,7 +110,7 @@ struct AddSources {  // to a reduce for which fewer than its count have arrived.
   std::vector<ObjectId> sources;
   template <typename A> void fields(A& a) { a(target, sources); }
 };
-struct GetReduce {  // reply: Reduction
+struct GetReduce {  // reply: Reported
   ObjectId target;
   template <typename A> void fields(A& a) { a(target); }
 };
@@ -244,7 +244,7 @@ struct Reducing {
   ObjectId target;
   template <typename A> void fields(A& a) { a(target); }
 };
-struct Reduction {
+struct Reported {
   ReduceReport report;
   template <typename A> void fields(A& a) { a(report); }
 };
@@ -254,7 +254,7 @@ struct Prioritized {
 };
 
 using Reply = std::variant<Greeting, Welcome, Failed, PutDone, UseCreate, Created, View, Opened, Grown, Reset, WaitDone,
-                           Removed, Status, Objects, Nodes, Reducing, Reduction, Prioritized>;
+                           Removed, Status, Objects, Nodes, Reducing, Reported, Prioritized>;
 
 struct ClientFrameHeader {
   static constexpr std::size_t kSize = 12;
@@ -282,5 +282,5 @@ struct DecodedRequest {
 Result<DecodedRequest> decode_request(ByteView body);  // only Put has a payload
 Result<Reply> decode_reply(ByteView body);
 
-}  // namespace client
+}  // namespace ipc
 }  // namespace hoplite

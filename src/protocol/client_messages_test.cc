@@ -4,7 +4,7 @@
 
 #include "protocol/test_messages.h"
 
-namespace hoplite::client {
+namespace hoplite::ipc {
 namespace {
 
 constexpr std::uint64_t kMaxBytes = 1 * kMiB;
@@ -156,4 +156,4 @@ TEST(ClientMessages, RandomBytesNeverCrash) {
 }
 
 }  // namespace
-}  // namespace hoplite::client
+}  // namespace hoplite::ipc

@@ -1,21 +1,9 @@
 #include "protocol/messages.h"
 
-#include <array>
-
+#include "base/type_name.h"
 #include "protocol/variant_codec.h"
 
 namespace hoplite {
-
-const char* message_name(const Message& message) {
-  static constexpr std::array<const char*, std::variant_size_v<Message>> kNames{
-      "Ping",        "Ack",          "PingRequest", "News",       "Sync",       "PutRequest",
-      "PutReply",    "Want",         "Assign",      "Inline",     "Found",      "Waiting",
-      "WantFailed",  "Unwant",       "Announce",    "Withdraw",   "Evict",      "EvictReply",
-      "Delete",      "DeleteReply",  "Drop",        "Pin",        "Recover",    "RecoverReply",
-      "NotHome",     "Relay",        "Resync",      "Reduce",     "AddSources", "ReduceReply",
-      "ReduceQuery", "ReduceAnswer", "SlotOrder",   "SlotUpdate", "SlotEnd",    "PassOn"};
-  return kNames[message.index()];
-}
 
 void encode_message(const Message& message, std::string& out) { encode_variant(message, out); }
 
@@ -25,7 +13,7 @@ Result<DecodedMessage> decode_message(ByteView in) {
   const bool may_carry_bytes =
       std::holds_alternative<PutRequest>(decoded.message) || std::holds_alternative<InlineObject>(decoded.message);
   if (!in.empty() && !may_carry_bytes)
-    return Error{Code::kInvalidArgument, std::string("bytes after a ") + message_name(decoded.message)};
+    return Error{Code::kInvalidArgument, "bytes after a " + type_name(decoded.message)};
   decoded.payload = in;
   return decoded;
 }

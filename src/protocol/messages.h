@@ -245,7 +245,7 @@ struct Drop {
   DropReason reason = DropReason::kDeleted;
   template <typename A> void fields(A& a) { a(id, version, reason); }
 };
-struct Pin {  // "yours is the primary copy now", or no longer
+struct SetPrimary {  // "yours is the primary copy now", or no longer
   ObjectId id;
   Version version = 0;
   bool primary = true;
@@ -331,7 +331,7 @@ struct SlotInput {  // what is pulled from another node: a slot's output, or a s
   auto operator<=>(const SlotInput&) const = default;
 };
 enum class SlotRole : std::uint8_t {
-  kPin,    // keep the sources: somebody pulls them as they are
+  kKeep,   // keep the sources: somebody pulls them as they are
   kInner,  // combine into an output that is kept until the end
   kRoot,   // combine into the target itself
 };
@@ -391,10 +391,8 @@ struct SlotEnd {  // the coordinator needs the slot no longer; commit: the root'
 using Message =
     std::variant<Ping, Ack, PingRequest, News, Sync, PutRequest, PutReply, Want, Assign, InlineObject, Found, Waiting,
                  WantFailed, Unwant, Announce, Withdraw, EvictRequest, EvictReply, DeleteRequest, DeleteReply, Drop,
-                 Pin, RecoverQuery, RecoverReply, NotHome, Relay, Resync, ReduceRequest, AddSources, ReduceReply,
+                 SetPrimary, RecoverQuery, RecoverReply, NotHome, Relay, Resync, ReduceRequest, AddSources, ReduceReply,
                  ReduceQuery, ReduceAnswer, SlotOrder, SlotUpdate, SlotEnd, PassOn>;
-
-const char* message_name(const Message& message);
 
 // Appends type and fields; the payload, if any, goes right behind.
 void encode_message(const Message& message, std::string& out);

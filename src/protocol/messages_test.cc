@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "base/type_name.h"
 #include "protocol/test_messages.h"
 
 namespace hoplite {
@@ -28,10 +29,10 @@ TEST(Messages, EveryTypeComesBackAsItWasSent) {
       const auto sent = random_message<Message>(type, random);
       const std::string wire = encoded(sent);
       const auto received = decode_message(as_bytes(wire));
-      ASSERT_TRUE(received.ok()) << message_name(sent);
-      EXPECT_EQ(describe(received->message), describe(sent)) << message_name(sent);
+      ASSERT_TRUE(received.ok()) << type_name(sent);
+      EXPECT_EQ(describe(received->message), describe(sent)) << type_name(sent);
       EXPECT_TRUE(received->payload.empty());
-      EXPECT_EQ(encoded(received->message), wire) << message_name(sent);
+      EXPECT_EQ(encoded(received->message), wire) << type_name(sent);
     }
 }
 
@@ -43,7 +44,7 @@ TEST(Messages, EveryTruncationIsRefused) {
       const std::string wire = encoded(sent);
       for (std::size_t size = 0; size < wire.size(); ++size)
         EXPECT_EQ(decode_message(as_bytes(wire).first(size)).code(), Code::kInvalidArgument)
-            << message_name(sent) << " cut to " << size << " of " << wire.size();
+            << type_name(sent) << " cut to " << size << " of " << wire.size();
     }
 }
 
@@ -53,7 +54,7 @@ TEST(Messages, OnlySomeTypesHaveAPayload) {
     const auto sent = random_message<Message>(type, random);
     const std::string wire = encoded(sent) + "bytes";
     const auto received = decode_message(as_bytes(wire));
-    ASSERT_EQ(received.ok(), carries_bytes(sent)) << message_name(sent);
+    ASSERT_EQ(received.ok(), carries_bytes(sent)) << type_name(sent);
     if (!received) continue;
     EXPECT_EQ(describe(received->message), describe(sent));
     EXPECT_EQ(received->payload.data(), as_bytes(wire).last(5).data());  // no copy
@@ -102,7 +103,7 @@ TEST(Messages, RandomBytesAreRefusedOrCanonical) {
 TEST(Messages, EveryTypeHasANameOfItsOwn) {
   Random random(5);
   std::set<std::string> names;
-  for (std::size_t type = 0; type < kTypes; ++type) names.insert(message_name(random_message<Message>(type, random)));
+  for (std::size_t type = 0; type < kTypes; ++type) names.insert(type_name(random_message<Message>(type, random)));
   EXPECT_EQ(names.size(), kTypes);
 }
 

@@ -127,10 +127,10 @@ TEST(Clients, OneThatNeverReadsIsDisconnected) {
   const std::string metadata(4000, 'm');
   for (int i = 0; i < 256; ++i) ASSERT_TRUE(client.put(pattern(10, 1), {.metadata = metadata}).ok());
   RawClient mute(daemon.socket());
-  ASSERT_TRUE(mute.ask(1, client::Hello{}));
+  ASSERT_TRUE(mute.ask(1, ipc::Hello{}));
   std::uint64_t request = 2;
   EXPECT_TRUE(eventually([&] {
-    mute.ask(request++, client::GetObjects{});
+    mute.ask(request++, ipc::GetObjects{});
     return mute.hung_up();
   }));
   EXPECT_TRUE(eventually([&] { return daemon.log().find("does not read its replies") != std::string::npos; }));
@@ -145,7 +145,7 @@ TEST(Clients, RandomBytesEndOnlyTheirOwnConnection) {
   Random random(1);
   for (int i = 0; i < 200; ++i) {
     RawClient stranger(daemon.socket());
-    if (random.chance(0.5)) stranger.ask(1, client::Hello{});
+    if (random.chance(0.5)) stranger.ask(1, ipc::Hello{});
     std::string bytes(random.below(200), '\0');
     for (char& c : bytes) c = static_cast<char>(random.next());
     if (random.chance(0.5) && bytes.size() > 13) {  // a frame of the right length with nonsense in it

@@ -197,8 +197,8 @@ class MisbehavingBulk : public PeerFixture {
 
   // A get of an object that only the peer knows, up to the daemon's pull, which the peer has accepted.
   RawLine* start_get(RawPeer& peer, RawClient& client) {
-    client.ask(1, client::Hello{});
-    client.ask(2, client::Get{.id = {peer.self().id.value, 1}});
+    client.ask(1, ipc::Hello{});
+    client.ask(2, ipc::Get{.id = {peer.self().id.value, 1}});
     return next_pull(peer, 0);
   }
   // Answers the want after `last_request` and takes the pull that follows.
@@ -230,7 +230,7 @@ class MisbehavingBulk : public PeerFixture {
     ASSERT_TRUE(line.say(aimed(frame(FrameType::kAccept, kTransfer) +
                                frame(FrameType::kData, kTransfer, bytes.substr(asked_.offset), asked_.offset) +
                                frame(FrameType::kEnd, kTransfer))));
-    const auto view = client.hear_a<client::View>(2);
+    const auto view = client.hear_a<ipc::View>(2);
     ASSERT_TRUE(view);
     EXPECT_EQ(view->size, kPulledBytes);
     const auto same = a_.get({next_peer_ - 1, 1}, {.timeout = 30s});

@@ -29,8 +29,8 @@ class MisbehavingClients : public ::testing::Test {
     situation_.complete = *id;
     situation_.unknown = ObjectId::named("nobody puts this");
     greet(writer_);
-    writer_.ask(2, client::Create{.id = {}, .size = kObjectBytes, .meta = {}});
-    const auto created = writer_.hear_a<client::Created>(2);
+    writer_.ask(2, ipc::Create{.id = {}, .size = kObjectBytes, .meta = {}});
+    const auto created = writer_.hear_a<ipc::Created>(2);
     EXPECT_TRUE(created);
     situation_.written_by_other = created->copy;
     half_written_ = created->id;
@@ -38,25 +38,25 @@ class MisbehavingClients : public ::testing::Test {
   }
   ~MisbehavingClients() override {
     // The other writer was never disturbed: what it writes is still its own to seal.
-    writer_.ask(3, client::Seal{.copy = situation_.written_by_other});
-    EXPECT_TRUE(writer_.hear_a<client::PutDone>(3));
+    writer_.ask(3, ipc::Seal{.copy = situation_.written_by_other});
+    EXPECT_TRUE(writer_.hear_a<ipc::PutDone>(3));
     EXPECT_TRUE(bystander_.get(half_written_, {.timeout = 30s}).ok());
   }
 
   Daemon& daemon() { return cluster_[0]; }
 
   static void greet(RawClient& client) {
-    ASSERT_TRUE(client.ask(1, client::Hello{}));
-    ASSERT_TRUE(client.hear_a<client::Welcome>(1));
+    ASSERT_TRUE(client.ask(1, ipc::Hello{}));
+    ASSERT_TRUE(client.hear_a<ipc::Welcome>(1));
   }
   // An offender with a view and an object that it writes.
   Situation prepare(RawClient& client) {
     Situation s = situation_;
     greet(client);
-    client.ask(2, client::Get{.id = s.complete});
-    client.ask(3, client::Create{.id = {}, .size = kObjectBytes, .meta = {}});
-    const auto view = client.hear_a<client::View>(2);
-    const auto created = client.hear_a<client::Created>(3);
+    client.ask(2, ipc::Get{.id = s.complete});
+    client.ask(3, ipc::Create{.id = {}, .size = kObjectBytes, .meta = {}});
+    const auto view = client.hear_a<ipc::View>(2);
+    const auto created = client.hear_a<ipc::Created>(3);
     EXPECT_TRUE(view && created);
     if (view) s.view = view->copy;
     if (created) s.writing = created->copy;
@@ -69,13 +69,13 @@ class MisbehavingClients : public ::testing::Test {
       EXPECT_TRUE(eventually([&] { return client.closed(); })) << "it is still welcome";
       return;
     }
-    if (misuse.fate == Fate::kWaits) client.ask(kMisuse + 2, client::Cancel{.target = kMisuse});
-    client.ask(kProof, client::GetStatus{});
-    EXPECT_TRUE(client.hear_a<client::Status>(kProof)) << "its connection is gone";
+    if (misuse.fate == Fate::kWaits) client.ask(kMisuse + 2, ipc::Cancel{.target = kMisuse});
+    client.ask(kProof, ipc::GetStatus{});
+    EXPECT_TRUE(client.hear_a<ipc::Status>(kProof)) << "its connection is gone";
     if (misuse.fate == Fate::kIgnored) return;
     const auto reply = client.hear(kMisuse);
     ASSERT_TRUE(reply) << "no answer";
-    const auto* failed = std::get_if<client::Failed>(&*reply);
+    const auto* failed = std::get_if<ipc::Failed>(&*reply);
     EXPECT_EQ(failed != nullptr, misuse.fate != Fate::kServed) << describe(*reply);
     if (failed == nullptr) return;
     EXPECT_EQ(failed->code, misuse.fate == Fate::kWaits ? Code::kCancelled : misuse.code) << failed->message;
@@ -153,7 +153,7 @@ TEST_F(MisbehavingClients, OutOfOrderAndOutOfRange) {
 
 TEST_F(MisbehavingClients, BeforeTheGreeting) {
   for_each_request([&]<typename T>(Of<T> type) {
-    if constexpr (!std::is_same_v<T, client::Hello>) {
+    if constexpr (!std::is_same_v<T, ipc::Hello>) {
       RawClient client(daemon().socket());
       SCOPED_TRACE(describe(proper(type, situation_)));
       ASSERT_TRUE(client.ask(1, proper(type, situation_)));
@@ -167,8 +167,8 @@ TEST_F(MisbehavingClients, BeforeTheGreeting) {
 TEST_F(MisbehavingClients, GreetingsOfOtherVersionsAreRefused) {
   for (const int version : {0, kClientProtocolVersion - 1, kClientProtocolVersion + 1, 65535}) {
     RawClient client(daemon().socket());
-    ASSERT_TRUE(client.ask(1, client::Hello{.version = static_cast<std::uint16_t>(version), .proof = {}}));
-    const auto failed = client.hear_a<client::Failed>(1);
+    ASSERT_TRUE(client.ask(1, ipc::Hello{.version = static_cast<std::uint16_t>(version), .proof = {}}));
+    const auto failed = client.hear_a<ipc::Failed>(1);
     ASSERT_TRUE(failed) << version;
     EXPECT_EQ(failed->code, Code::kVersionMismatch);
     EXPECT_TRUE(eventually([&] { return client.closed(); }));
@@ -181,14 +181,14 @@ TEST_F(MisbehavingClients, GreetingsOfOtherVersionsAreRefused) {
 TEST_F(MisbehavingClients, TruncatedAndTrailing) {
   Random random(1);
   for_each_request([&]<typename T>(Of<T> type) {
-    constexpr bool kHasPayload = std::is_same_v<T, client::Put>;
+    constexpr bool kHasPayload = std::is_same_v<T, ipc::Put>;
     const std::string whole = RawClient::frame(1, proper(type, situation_));
-    for (std::size_t length = client::ClientFrameHeader::kSize; length <= whole.size() + 1; ++length) {
+    for (std::size_t length = ipc::ClientFrameHeader::kSize; length <= whole.size() + 1; ++length) {
       if (length == whole.size() || (kHasPayload && length > whole.size())) continue;
       SCOPED_TRACE("type " + std::to_string(proper(type, situation_).index()) + " cut to " + std::to_string(length));
       std::string cut = whole;
       cut.resize(length, '\x7f');
-      const auto body = static_cast<std::uint32_t>(length - client::ClientFrameHeader::kSize);
+      const auto body = static_cast<std::uint32_t>(length - ipc::ClientFrameHeader::kSize);
       std::memcpy(cut.data(), &body, sizeof body);
       RawClient client(daemon().socket());
       greet(client);
@@ -215,17 +215,17 @@ TEST_F(MisbehavingClients, HalfAFrame) {
 // Any request under the number of one that is still waiting: the first one is not disturbed.
 TEST_F(MisbehavingClients, ANumberThatIsInUse) {
   for_each_request([&]<typename T>(Of<T> type) {
-    if constexpr (!std::is_same_v<T, client::Hello>) {
+    if constexpr (!std::is_same_v<T, ipc::Hello>) {
       RawClient client(daemon().socket());
-      const client::Request again = proper(type, prepare(client));
+      const ipc::Request again = proper(type, prepare(client));
       SCOPED_TRACE(describe(again));
-      client.ask(kMisuse, client::Get{.id = situation_.unknown});
+      client.ask(kMisuse, ipc::Get{.id = situation_.unknown});
       client.ask(kMisuse, again);
       if (!is_one_way(again)) {
         ASSERT_TRUE(client.hear(kMisuse));
       }
-      client.ask(kProof, client::Cancel{.target = kMisuse});
-      const auto ended = client.hear_a<client::Failed>(kMisuse);
+      client.ask(kProof, ipc::Cancel{.target = kMisuse});
+      const auto ended = client.hear_a<ipc::Failed>(kMisuse);
       ASSERT_TRUE(ended) << "the first request is forgotten";
       EXPECT_EQ(ended->code, Code::kCancelled) << ended->message;
       client.hang_up();
@@ -239,13 +239,13 @@ TEST_F(MisbehavingClients, ANumberThatIsInUse) {
 // The same request a hundred times, each under its own number, and no word about what was given.
 TEST_F(MisbehavingClients, Repeated) {
   for_each_request([&]<typename T>(Of<T> type) {
-    if constexpr (!std::is_same_v<T, client::Hello>) {
+    if constexpr (!std::is_same_v<T, ipc::Hello>) {
       RawClient client(daemon().socket());
-      const client::Request message = proper(type, prepare(client));
+      const ipc::Request message = proper(type, prepare(client));
       SCOPED_TRACE(describe(message));
       for (std::uint64_t i = 0; i < 100; ++i) ASSERT_TRUE(client.ask(kMisuse + i, message));
-      client.ask(kMisuse + 1000, client::GetStatus{});
-      EXPECT_TRUE(client.hear_a<client::Status>(kMisuse + 1000));
+      client.ask(kMisuse + 1000, ipc::GetStatus{});
+      EXPECT_TRUE(client.hear_a<ipc::Status>(kMisuse + 1000));
       client.hang_up();
       remove_what_was_made();
       expect_well();
@@ -258,12 +258,12 @@ TEST_F(MisbehavingClients, Repeated) {
 TEST_F(MisbehavingClients, RandomFields) {
   Random random(11);
   for_each_request([&]<typename T>(Of<T>) {
-    const std::size_t type = client::Request(T{}).index();
+    const std::size_t type = ipc::Request(T{}).index();
     for (int round = 0; round < 5; ++round) {
       RawClient client(daemon().socket());
       prepare(client);
-      for (std::uint64_t i = 0; i < 40; ++i) client.ask(kMisuse + i, random_message<client::Request>(type, random));
-      client.ask(kMisuse + 1000, client::GetStatus{});
+      for (std::uint64_t i = 0; i < 40; ++i) client.ask(kMisuse + i, random_message<ipc::Request>(type, random));
+      client.ask(kMisuse + 1000, ipc::GetStatus{});
       EXPECT_TRUE(eventually([&] { return client.closed() || client.hear(kMisuse + 1000); }));
     }
     ASSERT_TRUE(daemon().running()) << "type " << type;
@@ -276,7 +276,7 @@ TEST_F(MisbehavingClients, RandomFields) {
 TEST_F(MisbehavingClients, NeverRead) {
   for_each_request([&]<typename T>(Of<T> type) {
     RawClient client(daemon().socket());
-    const client::Request message = proper(type, prepare(client));
+    const ipc::Request message = proper(type, prepare(client));
     if (is_one_way(message)) return;
     SCOPED_TRACE(describe(message));
     std::string batch;

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "base/random.h"
+#include "base/type_name.h"
 #include "peer_fixture.h"
 #include "peer_misuses.h"
 #include "protocol/test_messages.h"
@@ -47,13 +48,13 @@ class MisbehavingPeers : public PeerFixture {
     spec.target = id(5);
     spec.sources = {id(6)};
     spec.count = 1;
-    client.ask(1, client::Hello{});
-    client.ask(2, client::Get{.id = id(1)});
-    client.ask(3, client::Wait{.ids = {id(2)}});
-    client.ask(4, client::Put{.id = id(3), .meta = {}}, "bytes");
-    client.ask(5, client::Remove{.id = id(4)});
-    client.ask(6, client::Reduce{spec});
-    client.ask(7, client::GetReduce{.target = id(7)});
+    client.ask(1, ipc::Hello{});
+    client.ask(2, ipc::Get{.id = id(1)});
+    client.ask(3, ipc::Wait{.ids = {id(2)}});
+    client.ask(4, ipc::Put{.id = id(3), .meta = {}}, "bytes");
+    client.ask(5, ipc::Remove{.id = id(4)});
+    client.ask(6, ipc::Reduce{spec});
+    client.ask(7, ipc::GetReduce{.target = id(7)});
     const auto fetch = peer.hears<Want>([&](const Want& m) { return m.id == id(1); });
     const auto notify = peer.hears<Want>([&](const Want& m) { return m.id == id(2); });
     const auto put = peer.hears<PutRequest>();
@@ -80,7 +81,7 @@ TEST_F(MisbehavingPeers, OutOfOrderAndOutOfRange) {
         s = prepare(peer, client);
         ASSERT_FALSE(HasFatalFailure());
         const Misuse misuse = misuses(type, s).at(i);
-        what = std::string(message_name(misuse.message)) + " " + misuse.what;
+        what = type_name(misuse.message) + " " + misuse.what;
         SCOPED_TRACE(what);
         ASSERT_TRUE(peer.tell(misuse.message, misuse.payload));
         peer.tell(misuse.message, misuse.payload);  // and once more
@@ -112,7 +113,7 @@ TEST_F(MisbehavingPeers, TruncatedAndTrailing) {
     const std::size_t half = header + (whole.size() - header) / 2;
     for (const std::size_t length : {header, half, whole.size() - 1, whole.size() + 1}) {
       if (length == whole.size() || (kHasPayload && length > whole.size())) continue;
-      SCOPED_TRACE(message_name(message) + std::string(" cut to ") + std::to_string(length));
+      SCOPED_TRACE(type_name(message) + " cut to " + std::to_string(length));
       std::string cut = whole;
       cut.resize(length, '\x7f');
       const auto body = static_cast<std::uint32_t>(length - header);

@@ -243,8 +243,9 @@ inline Misuses misuses(Of<Drop>, const Situation& s) {
           {"of nothing", Drop{{}, 0, DropReason::kDeleted}},
           {"of what is being put", Drop{s.put.id, 0, DropReason::kReset}}};
 }
-inline Misuses misuses(Of<Pin>, const Situation& s) {
-  return {{"by one who is not its home", Pin{s.held, s.version, false}}, {"of nothing", Pin{{}, 0, true}}};
+inline Misuses misuses(Of<SetPrimary>, const Situation& s) {
+  return {{"by one who is not its home", SetPrimary{s.held, s.version, false}},
+          {"of nothing", SetPrimary{{}, 0, true}}};
 }
 inline Misuses misuses(Of<RecoverQuery>, const Situation&) { return {{"of another view", RecoverQuery{kHuge, kHuge}}}; }
 inline Misuses misuses(Of<RecoverReply>, const Situation&) {
@@ -350,7 +351,7 @@ inline Misuses misuses(Of<SlotOrder>, const Situation& s) {
         [&](SlotOrder& o) { o.role = SlotRole::kRoot, o.target = s.held, o.version = s.version; });
   order("into no version", [](SlotOrder& o) { o.role = SlotRole::kRoot, o.version = 0; });
   order("that nobody ends", [](SlotOrder& o) { o.role = SlotRole::kRoot; });
-  order("to keep what is here", [](SlotOrder& o) { o.role = SlotRole::kPin; });
+  order("to keep what is here", [](SlotOrder& o) { o.role = SlotRole::kKeep; });
   return all;
 }
 inline Misuses misuses(Of<SlotUpdate>, const Situation& s) {

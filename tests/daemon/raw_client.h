@@ -37,24 +37,24 @@ class RawClient {
     const ssize_t sent = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
     return sent < 0 ? 0 : static_cast<std::size_t>(sent);
   }
-  bool ask(std::uint64_t request, const client::Request& message, std::string_view payload = {}) {
+  bool ask(std::uint64_t request, const ipc::Request& message, std::string_view payload = {}) {
     return send(frame(request, message, payload));
   }
-  static std::string frame(std::uint64_t request, const client::Request& message, std::string_view payload = {}) {
+  static std::string frame(std::uint64_t request, const ipc::Request& message, std::string_view payload = {}) {
     std::string bytes;
-    client::encode_request(request, message, payload.size(), bytes);
+    ipc::encode_request(request, message, payload.size(), bytes);
     return bytes.append(payload);
   }
 
   void hang_up() { socket_.reset(); }
 
   // The next reply under this number; waits for it. Nothing if the daemon has hung up or says nothing for long.
-  std::optional<client::Reply> hear(std::uint64_t request) {
+  std::optional<ipc::Reply> hear(std::uint64_t request) {
     bool gone = false;
     eventually([&] { return gone = closed(), gone || !replies_[request].empty(); });
     auto& replies = replies_[request];
     if (replies.empty()) return std::nullopt;
-    client::Reply reply = std::move(replies.front());
+    ipc::Reply reply = std::move(replies.front());
     replies.pop_front();
     return reply;
   }
@@ -84,9 +84,9 @@ class RawClient {
  private:
   void take_replies() {
     ByteView rest = as_bytes(input_);
-    for (auto frame = client::next_frame(rest, 1 << 30); frame.ok() && frame->complete;
-         frame = client::next_frame(rest, 1 << 30)) {
-      auto reply = client::decode_reply(frame->body);
+    for (auto frame = ipc::next_frame(rest, 1 << 30); frame.ok() && frame->complete;
+         frame = ipc::next_frame(rest, 1 << 30)) {
+      auto reply = ipc::decode_reply(frame->body);
       if (reply) replies_[frame->request].push_back(std::move(*reply));
     }
     input_.erase(0, input_.size() - rest.size());
@@ -95,7 +95,7 @@ class RawClient {
   UniqueFd socket_;
   bool connected_ = false;
   std::string input_;  // the front of a reply whose rest has not arrived
-  std::map<std::uint64_t, std::deque<client::Reply>> replies_;
+  std::map<std::uint64_t, std::deque<ipc::Reply>> replies_;
 };
 
 }  // namespace hoplite::testing

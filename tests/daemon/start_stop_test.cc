@@ -235,8 +235,8 @@ TEST(StartStop, AClientThatNeverReadsDoesNotHoldUpTheEnd) {
   Client client = daemon.connect();
   for (int i = 0; i < 256; ++i) ASSERT_TRUE(client.put(pattern(10, 1), {.metadata = std::string(4000, 'm')}).ok());
   RawClient mute(daemon.socket());
-  ASSERT_TRUE(mute.ask(1, client::Hello{}));
-  for (std::uint64_t request = 2; request < 6; ++request) ASSERT_TRUE(mute.ask(request, client::GetObjects{}));
+  ASSERT_TRUE(mute.ask(1, ipc::Hello{}));
+  for (std::uint64_t request = 2; request < 6; ++request) ASSERT_TRUE(mute.ask(request, ipc::GetObjects{}));
   ASSERT_TRUE(client.status().ok());
   EXPECT_EQ(daemon.terminate(), 0);
   EXPECT_EQ(files_in(cluster.folder()), std::vector<std::string>{"0.log"});

@@ -1,5 +1,6 @@
 // What a peer says on its control connection.
 #include "base/check.h"
+#include "base/type_name.h"
 #include "fuzz_target.h"
 #include "protocol/messages.h"
 #include "protocol/test_messages.h"
@@ -12,10 +13,10 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   // There is one encoding of a message: what is accepted is what encode_message writes.
   std::string wire;
   encode_message(first->message, wire);
-  CHECK(wire.size() + first->payload.size() == size, message_name(first->message), wire.size(), size);
-  CHECK(std::memcmp(wire.data(), data, wire.size()) == 0, message_name(first->message));
+  CHECK(wire.size() + first->payload.size() == size, type_name(first->message), wire.size(), size);
+  CHECK(std::memcmp(wire.data(), data, wire.size()) == 0, type_name(first->message));
   const auto second = decode_message(as_bytes(wire));
-  CHECK(second.ok() && describe(second->message) == describe(first->message), message_name(first->message));
+  CHECK(second.ok() && describe(second->message) == describe(first->message), type_name(first->message));
   return 0;
 }
 

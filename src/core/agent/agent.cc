@@ -24,9 +24,9 @@ void Agent::step(Time now, Event event, Effects& effects) { impl_->step(now, eve
 Time Agent::next_wakeup() const { return impl_->next_wakeup(); }
 NodeRef Agent::self() const { return impl_->self(); }
 bool Agent::has_left() const { return impl_->has_left(); }
-client::Status Agent::status() const { return impl_->status(); }
-std::vector<client::ObjectInfo> Agent::objects() const { return impl_->objects(); }
-std::vector<client::NodeInfo> Agent::nodes() const { return impl_->nodes(); }
+ipc::Status Agent::status() const { return impl_->status(); }
+std::vector<ipc::ObjectInfo> Agent::objects() const { return impl_->objects(); }
+std::vector<ipc::NodeInfo> Agent::nodes() const { return impl_->nodes(); }
 std::vector<DirectorySummary> Agent::directory() const { return impl_->directory(); }
 std::uint64_t Agent::repairs() const { return impl_->repairs(); }
 std::uint64_t Agent::high_water() const { return impl_->allocator().high_water(); }
@@ -122,13 +122,13 @@ void Agent::Impl::on(event::ClientAsked& e) {
   payload_bytes_ = e.payload_bytes;
   // Soon the others hold us for dead: what a client would be told now might not be true a moment later.
   const bool one_way =
-      std::holds_alternative<client::Advance>(e.message) || std::holds_alternative<client::Abort>(e.message) ||
-      std::holds_alternative<client::Cancel>(e.message) || std::holds_alternative<client::Release>(e.message);
+      std::holds_alternative<ipc::Advance>(e.message) || std::holds_alternative<ipc::Abort>(e.message) ||
+      std::holds_alternative<ipc::Cancel>(e.message) || std::holds_alternative<ipc::Release>(e.message);
   if (leaving_ != Leaving::kNo && !one_way)
     return fail(e.client, e.request, Code::kUnavailable, "the daemon is stopping");
   if (!one_way && clients_.find({e.client, e.request}) != nullptr)
     return emit(
-        effect::Reply{e.client, e.request, client::Failed{Code::kInvalidArgument, "that request number is in use"}});
+        effect::Reply{e.client, e.request, ipc::Failed{Code::kInvalidArgument, "that request number is in use"}});
   std::visit([&](auto& m) { on_client(e.client, e.request, m); }, e.message);
 }
 
@@ -253,8 +253,8 @@ void Agent::Impl::tidy(const ObjectId& id) {
 
 // --- displays ------------------------------------------------------------------------------------------------------------
 
-client::Status Agent::Impl::status() const {
-  client::Status s;
+ipc::Status Agent::Impl::status() const {
+  ipc::Status s;
   s.node = self();
   s.listen = options_.address.to_string();
   s.capacity = table_.allocator().capacity();
@@ -270,11 +270,11 @@ client::Status Agent::Impl::status() const {
   return s;
 }
 
-std::vector<client::ObjectInfo> Agent::Impl::objects() const {
-  std::vector<client::ObjectInfo> all;
+std::vector<ipc::ObjectInfo> Agent::Impl::objects() const {
+  std::vector<ipc::ObjectInfo> all;
   for (const Copy* copy : table_.all()) {
     if (!copy->is_current()) continue;
-    client::ObjectInfo& info = all.emplace_back();
+    ipc::ObjectInfo& info = all.emplace_back();
     info.id = copy->id;
     info.size = copy->extent.size;
     info.bytes = front_bytes(*copy);
@@ -289,10 +289,10 @@ std::vector<client::ObjectInfo> Agent::Impl::objects() const {
   return all;
 }
 
-std::vector<client::NodeInfo> Agent::Impl::nodes() const {
-  std::vector<client::NodeInfo> all;
+std::vector<ipc::NodeInfo> Agent::Impl::nodes() const {
+  std::vector<ipc::NodeInfo> all;
   for (const MemberNews& member : membership_.all()) {
-    client::NodeInfo& info = all.emplace_back();
+    ipc::NodeInfo& info = all.emplace_back();
     info.ref = member.ref;
     info.address = member.address;
     info.life = member.life;

@@ -41,9 +41,9 @@ class Agent {
   bool has_left() const;
 
   // --- for status displays and the simulator's invariants; none of these changes anything
-  client::Status status() const;  // the fields that the agent knows
-  std::vector<client::ObjectInfo> objects() const;
-  std::vector<client::NodeInfo> nodes() const;
+  ipc::Status status() const;  // the fields that the agent knows
+  std::vector<ipc::ObjectInfo> objects() const;
+  std::vector<ipc::NodeInfo> nodes() const;
   std::vector<DirectorySummary> directory() const;  // what this node keeps as a home
   std::uint64_t repairs() const;                    // of it, see core/directory/directory.h
   // All memory ever handed out lies below high_water or above low_water.

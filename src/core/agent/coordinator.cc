@@ -148,7 +148,7 @@ void Coordinator::ask_again(NodeRef node) {
   tell_all([&](Reduction& reduction, Reduction::Output&) { reduction.ask_again(node); });
 }
 
-void Coordinator::on_timer(const timer::Reduction& t) {
+void Coordinator::on_timer(const timer::ReduceDue& t) {
   tell(t.target, [](Reduction&, Reduction::Output&) {});  // it ticks
 }
 
@@ -180,7 +180,7 @@ void Coordinator::carry_on(const ObjectId& target, Reduction::Output& out) {
   directory_.expect(target, reduction.target_version(), homes);
   host_.flush(homes);
   for (Reduction::Outgoing& outgoing : out.sends) host_.send(outgoing.to, std::move(outgoing.message));
-  timers_.set(running.timer, reduction.next_wakeup(), timer::Reduction{target});
+  timers_.set(running.timer, reduction.next_wakeup(), timer::ReduceDue{target});
   if (reduction.phase() == ReducePhase::kDone && !running.committed) {
     running.committed = true;
     timers_.cancel(running.deadline);

@@ -59,7 +59,7 @@ class Coordinator {
   void on_missing(const ObjectId& target, const ObjectId& source, Code code, const std::string& why);
   void on_death(NodeRef node);
   void ask_again(NodeRef node);  // messages to it may have been lost
-  void on_timer(const timer::Reduction& t);
+  void on_timer(const timer::ReduceDue& t);
   void on_timer(const timer::ReduceDeadline& t);
   // Homes have moved: readers ask elsewhere now.
   void give_up_moved();

@@ -41,7 +41,7 @@ struct PeerLost {
 struct ClientAsked {
   ClientKey client = 0;
   std::uint64_t request = 0;
-  client::Request message;  // all but Hello, GetStatus, GetObjects and GetNodes
+  ipc::Request message;  // all but Hello, GetStatus, GetObjects and GetNodes
   std::uint64_t payload_bytes = 0;
 };
 struct ClientGone {
@@ -91,7 +91,7 @@ struct StorePayload {  // the payload of the event that is being handled, into t
 struct Reply {
   ClientKey client = 0;
   std::uint64_t request = 0;
-  client::Reply message;
+  ipc::Reply message;
 };
 
 // Something an operator should know (a conflict, a wrong verdict). One line.

@@ -6,7 +6,7 @@
 
 namespace hoplite {
 
-void Agent::Impl::on_client(ClientKey client, std::uint64_t request, client::Get& m) {
+void Agent::Impl::on_client(ClientKey client, std::uint64_t request, ipc::Get& m) {
   if (m.id.is_nil()) return fail(client, request, Code::kInvalidArgument, "the nil id names no object");
   if (tombstones_.contains(m.id)) return fail(client, request, Code::kDeleted, "object " + m.id.to_string());
   if (find(m.id) == nullptr && too_many_objects(client, request, 1)) return;
@@ -20,16 +20,16 @@ void Agent::Impl::on_client(ClientKey client, std::uint64_t request, client::Get
   touched_.insert(m.id);
 }
 
-void Agent::Impl::on_client(ClientKey client, std::uint64_t request, client::Prioritize& m) {
+void Agent::Impl::on_client(ClientKey client, std::uint64_t request, ipc::Prioritize& m) {
   bool under_way = false;
   if (Record* r = find(m.id))
     for (GetRequest& get : r->gets)
       if (get.key.client == client) get.priority = m.priority, under_way = true;
   touched_.insert(m.id);
-  reply(client, request, client::Prioritized{under_way});
+  reply(client, request, ipc::Prioritized{under_way});
 }
 
-void Agent::Impl::on_client(ClientKey client, std::uint64_t, client::Release& m) {
+void Agent::Impl::on_client(ClientKey client, std::uint64_t, ipc::Release& m) {
   for (CopyKey copy : m.copies) clients_.release_view(client, copy);
 }
 
@@ -39,7 +39,7 @@ void Agent::Impl::send_view(GetRequest& get, Copy& copy) {
   clients_.hold_view(get.key.client, table_.use(copy, CopyUser::kView));
   table_.touch(copy);
   reply(get.key.client, get.key.request,
-        client::View{copy.key, copy.version, copy.extent.offset, copy.extent.size, copy.meta});
+        ipc::View{copy.key, copy.version, copy.extent.offset, copy.extent.size, copy.meta});
 }
 
 void Agent::Impl::open_follow(GetRequest& get, Copy& copy) {
@@ -51,7 +51,7 @@ void Agent::Impl::open_follow(GetRequest& get, Copy& copy) {
   copy.followed = true;
   emit(effect::Reply{
       get.key.client, get.key.request,
-      client::Opened{copy.key, copy.version, copy.extent.offset, copy.extent.size, copy.meta, front_bytes(copy)}});
+      ipc::Opened{copy.key, copy.version, copy.extent.offset, copy.extent.size, copy.meta, front_bytes(copy)}});
 }
 
 void Agent::Impl::on(const event::CopyGrown& e) {
@@ -59,7 +59,7 @@ void Agent::Impl::on(const event::CopyGrown& e) {
   Record* r = copy == nullptr || !copy->is_current() ? nullptr : find(copy->id);
   if (r == nullptr) return;
   for (const GetRequest& get : r->gets)
-    if (get.followed == e.copy) emit(effect::Reply{get.key.client, get.key.request, client::Grown{front_bytes(*copy)}});
+    if (get.followed == e.copy) emit(effect::Reply{get.key.client, get.key.request, ipc::Grown{front_bytes(*copy)}});
 }
 
 // What they were shown will not become the object.
@@ -67,7 +67,7 @@ void Agent::Impl::reset_followers(Record& record) {
   for (GetRequest& get : record.gets) {
     if (get.followed == 0) continue;
     get.followed = 0;
-    emit(effect::Reply{get.key.client, get.key.request, client::Reset{}});
+    emit(effect::Reply{get.key.client, get.key.request, ipc::Reset{}});
   }
 }
 

@@ -48,9 +48,9 @@ class Agent::Impl final : private Directory::Host, private Slots::Host, private 
   Time next_wakeup() const;
   NodeRef self() const override { return membership_.self(); }
   bool has_left() const { return leaving_ == Leaving::kGone; }
-  client::Status status() const;
-  std::vector<client::ObjectInfo> objects() const;
-  std::vector<client::NodeInfo> nodes() const;
+  ipc::Status status() const;
+  std::vector<ipc::ObjectInfo> objects() const;
+  std::vector<ipc::NodeInfo> nodes() const;
   std::vector<Directory::Summary> directory() const { return directory_.summary(); }
   std::uint64_t repairs() const { return directory_.repairs(); }
   const ExtentAllocator& allocator() const { return table_.allocator(); }
@@ -85,7 +85,7 @@ class Agent::Impl final : private Directory::Host, private Slots::Host, private 
   void on(const timer::SlotReport& t) { slots_.on_timer(t); }
   void on(const timer::SlotFeed& t) { slots_.on_timer(t); }
   void on(const timer::SlotRoom& t) { slots_.on_timer(t); }
-  void on(const timer::Reduction& t) { coordinator_.on_timer(t); }
+  void on(const timer::ReduceDue& t) { coordinator_.on_timer(t); }
   void on(const timer::ReduceDeadline& t) { coordinator_.on_timer(t); }
   void on(const timer::Parked& t);
   void on(const timer::Refresh& t);
@@ -120,7 +120,7 @@ class Agent::Impl final : private Directory::Host, private Slots::Host, private 
   void on(NodeRef from, const DeleteRequest& m);
   void on(NodeRef from, const DeleteReply& m);
   void on(NodeRef from, const Drop& m);
-  void on(NodeRef from, const Pin& m);
+  void on(NodeRef from, const SetPrimary& m);
   void on(NodeRef from, const RecoverQuery& m);
   void on(NodeRef from, const RecoverReply& m);
   void on(NodeRef from, const NotHome& m);
@@ -165,11 +165,11 @@ class Agent::Impl final : private Directory::Host, private Slots::Host, private 
   void store_home_copy(const PutRequest& put);
 
   // --- puts.cc
-  void on_client(ClientKey client, std::uint64_t request, client::Put& m);
-  void on_client(ClientKey client, std::uint64_t request, client::Create& m);
-  void on_client(ClientKey client, std::uint64_t request, client::Advance& m);
-  void on_client(ClientKey client, std::uint64_t request, client::Seal& m);
-  void on_client(ClientKey client, std::uint64_t request, client::Abort& m);
+  void on_client(ClientKey client, std::uint64_t request, ipc::Put& m);
+  void on_client(ClientKey client, std::uint64_t request, ipc::Create& m);
+  void on_client(ClientKey client, std::uint64_t request, ipc::Advance& m);
+  void on_client(ClientKey client, std::uint64_t request, ipc::Seal& m);
+  void on_client(ClientKey client, std::uint64_t request, ipc::Abort& m);
   Code put_refused(const ObjectId& id) const;
   ObjectId id_or_fresh(const ObjectId& id);
   Copy* add_put_copy(const ObjectId& id, std::uint64_t size, std::string meta, Alignment alignment);
@@ -182,9 +182,9 @@ class Agent::Impl final : private Directory::Host, private Slots::Host, private 
   void give_up_put(Record& record);
 
   // --- gets.cc
-  void on_client(ClientKey client, std::uint64_t request, client::Get& m);
-  void on_client(ClientKey client, std::uint64_t request, client::Prioritize& m);
-  void on_client(ClientKey client, std::uint64_t request, client::Release& m);
+  void on_client(ClientKey client, std::uint64_t request, ipc::Get& m);
+  void on_client(ClientKey client, std::uint64_t request, ipc::Prioritize& m);
+  void on_client(ClientKey client, std::uint64_t request, ipc::Release& m);
   void ensure_fetch(Record& record);
   void set_want_request(Record& record, std::uint64_t request);
   void send_want(Record& record);
@@ -261,14 +261,14 @@ class Agent::Impl final : private Directory::Host, private Slots::Host, private 
   std::string room_numbers(std::uint64_t needed) const override;
 
   // --- requests.cc
-  void on_client(ClientKey client, std::uint64_t request, client::Cancel& m);
-  void on_client(ClientKey client, std::uint64_t request, client::Wait& m);
-  void on_client(ClientKey client, std::uint64_t request, client::Remove& m);
-  void on_client(ClientKey client, std::uint64_t request, client::Reduce& m);
-  void on_client(ClientKey client, std::uint64_t request, client::AddSources& m);
-  void on_client(ClientKey client, std::uint64_t request, client::GetReduce& m);
+  void on_client(ClientKey client, std::uint64_t request, ipc::Cancel& m);
+  void on_client(ClientKey client, std::uint64_t request, ipc::Wait& m);
+  void on_client(ClientKey client, std::uint64_t request, ipc::Remove& m);
+  void on_client(ClientKey client, std::uint64_t request, ipc::Reduce& m);
+  void on_client(ClientKey client, std::uint64_t request, ipc::AddSources& m);
+  void on_client(ClientKey client, std::uint64_t request, ipc::GetReduce& m);
   template <typename T> void on_client(ClientKey client, std::uint64_t request, T& unexpected);
-  void reply(ClientKey client, std::uint64_t request, client::Reply message);
+  void reply(ClientKey client, std::uint64_t request, ipc::Reply message);
   void fail(ClientKey client, std::uint64_t request, Code code, std::string why);
   void begin_request(const RequestKey& key, Clients::Kind kind, const ObjectId& id, std::int64_t timeout_ns,
                      std::uint64_t errand = 0);
@@ -280,7 +280,7 @@ class Agent::Impl final : private Directory::Host, private Slots::Host, private 
   void send_notify(Record& record);
   void ask_home(const RequestKey& asked, const ObjectId& id, std::int64_t timeout_ns, Message message);
   void send_errand(std::uint64_t key);
-  void end_errand(std::uint64_t key, client::Reply answer);
+  void end_errand(std::uint64_t key, ipc::Reply answer);
   Time deadline_of(std::int64_t timeout_ns) const;
 
   Record& record(const ObjectId& id);

@@ -84,7 +84,7 @@ void Agent::Impl::on(NodeRef from, const EvictReply& m) {
   room_.reconsider();
 }
 
-void Agent::Impl::on(NodeRef from, const Pin& m) {
+void Agent::Impl::on(NodeRef from, const SetPrimary& m) {
   Record* r = find(m.id);
   Copy* copy = r == nullptr ? nullptr : current_copy(*r);
   if (r != nullptr && r->home != from) return;

@@ -9,7 +9,7 @@ namespace hoplite {
 
 // --- a small object in one message ---------------------------------------------------------------------------------------
 
-void Agent::Impl::on_client(ClientKey client, std::uint64_t request, client::Put& m) {
+void Agent::Impl::on_client(ClientKey client, std::uint64_t request, ipc::Put& m) {
   if (payload_bytes_ > limits_.inline_bytes || m.meta.size() > limits_.max_meta_bytes)
     return fail(client, request, Code::kInvalidArgument,
                 "a put in one message may have " + format_size(limits_.inline_bytes) + " and metadata of " +
@@ -19,7 +19,7 @@ void Agent::Impl::on_client(ClientKey client, std::uint64_t request, client::Put
     return fail(client, request, code, "object " + id.to_string());
   if (find(id) == nullptr && too_many_objects(client, request, 1)) return;
   Copy* copy = add_put_copy(id, payload_bytes_, std::move(m.meta), Alignment::kCacheLine);
-  if (copy == nullptr) return reply(client, request, client::UseCreate{});
+  if (copy == nullptr) return reply(client, request, ipc::UseCreate{});
   begin_request({client, request}, Clients::Kind::kPut, id, m.timeout_ns);
   if (payload_bytes_ > 0) emit(effect::StorePayload{copy->extent});
   copy->written = payload_bytes_;
@@ -32,7 +32,7 @@ void Agent::Impl::on_client(ClientKey client, std::uint64_t request, client::Put
 
 // --- a larger one, in steps ----------------------------------------------------------------------------------------------
 
-void Agent::Impl::on_client(ClientKey client, std::uint64_t request, client::Create& m) {
+void Agent::Impl::on_client(ClientKey client, std::uint64_t request, ipc::Create& m) {
   if (m.meta.size() > limits_.max_meta_bytes)
     return fail(client, request, Code::kInvalidArgument, "metadata may have " + format_size(limits_.max_meta_bytes));
   const ObjectId id = id_or_fresh(m.id);
@@ -59,14 +59,14 @@ bool Agent::Impl::create_now(const Room::Create& create, std::uint64_t size) {
   Copy* copy = add_put_copy(create.id, size, create.meta, Alignment::kPage);
   if (copy == nullptr) return false;
   clients_.begin_writing(create.client, table_.use(*copy, CopyUser::kWriter));
-  reply(create.client, create.request, client::Created{create.id, copy->key, copy->extent.offset, size});
+  reply(create.client, create.request, ipc::Created{create.id, copy->key, copy->extent.offset, size});
   Record& r = record(create.id);
   begin_put(r, *copy, create.client);
   send_claim(r);
   return true;
 }
 
-void Agent::Impl::on_client(ClientKey client, std::uint64_t, client::Advance& m) {
+void Agent::Impl::on_client(ClientKey client, std::uint64_t, ipc::Advance& m) {
   Copy* copy = clients_.written_by(client, m.copy);
   if (copy == nullptr) return;
   const std::uint64_t bytes = std::min(m.bytes, copy->extent.size);
@@ -75,7 +75,7 @@ void Agent::Impl::on_client(ClientKey client, std::uint64_t, client::Advance& m)
   if (copy->in_data_plane() == InDataPlane::kOpen) emit(effect::GrowCopy{copy->key, bytes});
 }
 
-void Agent::Impl::on_client(ClientKey client, std::uint64_t request, client::Seal& m) {
+void Agent::Impl::on_client(ClientKey client, std::uint64_t request, ipc::Seal& m) {
   Copy* copy = clients_.written_by(client, m.copy);
   if (copy == nullptr)
     return fail(client, request, Code::kInvalidArgument,
@@ -92,7 +92,7 @@ void Agent::Impl::on_client(ClientKey client, std::uint64_t request, client::Sea
   if (r.put->claimed) send_claim(r);
 }
 
-void Agent::Impl::on_client(ClientKey client, std::uint64_t, client::Abort& m) {
+void Agent::Impl::on_client(ClientKey client, std::uint64_t, ipc::Abort& m) {
   const Copy* copy = clients_.written_by(client, m.copy);
   if (copy == nullptr) return;
   Record* r = find(copy->id);
@@ -175,7 +175,7 @@ void Agent::Impl::commit_put(Record& record) {
   if (copy.in_data_plane() == InDataPlane::kOpen) emit(effect::SealCopy{copy.key});
   const PutState put = end_put(record);
   if (put.client_request != 0 && clients_.is_known(put.client))
-    reply(put.client, put.client_request, client::PutDone{record.id});
+    reply(put.client, put.client_request, ipc::PutDone{record.id});
   fulfil_gets(record);
   became_ready(record);
   servable_.insert(record.id);

@@ -17,7 +17,7 @@ constexpr Duration kMostHop = Duration::ms(100);
 
 // --- clients -------------------------------------------------------------------------------------------------------------
 
-void Agent::Impl::on_client(ClientKey client, std::uint64_t request, client::Reduce& m) {
+void Agent::Impl::on_client(ClientKey client, std::uint64_t request, ipc::Reduce& m) {
   m.spec.target = id_or_fresh(m.spec.target);
   if (const auto wrong = check_reduce(m.spec, limits_)) return fail(client, request, wrong->code, wrong->message);
   if (too_many_objects(client, request, m.spec.sources.size())) return;
@@ -25,13 +25,13 @@ void Agent::Impl::on_client(ClientKey client, std::uint64_t request, client::Red
   ask_home({client, request}, target, -1, ReduceRequest{0, std::move(m.spec)});
 }
 
-void Agent::Impl::on_client(ClientKey client, std::uint64_t request, client::AddSources& m) {
+void Agent::Impl::on_client(ClientKey client, std::uint64_t request, ipc::AddSources& m) {
   if (m.sources.size() > limits_.max_sources) return fail(client, request, Code::kInvalidArgument, "too many sources");
   if (const auto wrong = check_sources(m.target, m.sources)) return fail(client, request, wrong->code, wrong->message);
   ask_home({client, request}, m.target, -1, AddSources{0, m.target, std::move(m.sources)});
 }
 
-void Agent::Impl::on_client(ClientKey client, std::uint64_t request, client::GetReduce& m) {
+void Agent::Impl::on_client(ClientKey client, std::uint64_t request, ipc::GetReduce& m) {
   ask_home({client, request}, m.target, -1, ReduceQuery{0, m.target});
 }
 
@@ -45,10 +45,10 @@ void Agent::Impl::on(NodeRef from, const ReduceReply& m) {
   if (m.code == Code::kOk) {
     // As long as no source has come, nobody but its coordinator and its asker may know of a reduce.
     if (std::holds_alternative<ReduceRequest>(errand->message)) started_.put(m.target, from);
-    return end_errand(m.request, client::Reducing{m.target});
+    return end_errand(m.request, ipc::Reducing{m.target});
   }
   const std::string who = "object " + m.target.to_string() + " (home " + from.id.to_string() + ")";
-  end_errand(m.request, client::Failed{m.code, m.text.empty() ? who : who + ": " + m.text});
+  end_errand(m.request, ipc::Failed{m.code, m.text.empty() ? who : who + ": " + m.text});
 }
 
 // If it had ended well, there are bytes, and they are believed.
@@ -68,7 +68,7 @@ std::string Agent::Impl::coordinator_gone(NodeRef coordinator) {
 
 void Agent::Impl::on(NodeRef from, const ReduceAnswer& m) {
   const Errands::Errand* errand = errands_.find(m.request);
-  if (errand != nullptr && errand->home == from) end_errand(m.request, client::Reduction{m.report});
+  if (errand != nullptr && errand->home == from) end_errand(m.request, ipc::Reported{m.report});
 }
 
 // --- the coordinator -----------------------------------------------------------------------------------------------------

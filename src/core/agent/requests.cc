@@ -14,13 +14,13 @@ Time Agent::Impl::deadline_of(std::int64_t timeout_ns) const {
 // --- replies -------------------------------------------------------------------------------------------------------------
 
 // The final reply of a request.
-void Agent::Impl::reply(ClientKey client, std::uint64_t request, client::Reply message) {
+void Agent::Impl::reply(ClientKey client, std::uint64_t request, ipc::Reply message) {
   clients_.end({client, request});
   emit(effect::Reply{client, request, std::move(message)});
 }
 
 void Agent::Impl::fail(ClientKey client, std::uint64_t request, Code code, std::string why) {
-  reply(client, request, client::Failed{code, std::move(why)});
+  reply(client, request, ipc::Failed{code, std::move(why)});
 }
 
 void Agent::Impl::begin_request(const RequestKey& key, Clients::Kind kind, const ObjectId& id, std::int64_t timeout_ns,
@@ -41,12 +41,12 @@ template <typename T>
 void Agent::Impl::on_client(ClientKey client, std::uint64_t request, T&) {
   fail(client, request, Code::kInvalidArgument, "not a request for the agent");
 }
-template void Agent::Impl::on_client(ClientKey, std::uint64_t, client::Hello&);
-template void Agent::Impl::on_client(ClientKey, std::uint64_t, client::GetStatus&);
-template void Agent::Impl::on_client(ClientKey, std::uint64_t, client::GetObjects&);
-template void Agent::Impl::on_client(ClientKey, std::uint64_t, client::GetNodes&);
+template void Agent::Impl::on_client(ClientKey, std::uint64_t, ipc::Hello&);
+template void Agent::Impl::on_client(ClientKey, std::uint64_t, ipc::GetStatus&);
+template void Agent::Impl::on_client(ClientKey, std::uint64_t, ipc::GetObjects&);
+template void Agent::Impl::on_client(ClientKey, std::uint64_t, ipc::GetNodes&);
 
-void Agent::Impl::on_client(ClientKey client, std::uint64_t, client::Cancel& m) {
+void Agent::Impl::on_client(ClientKey client, std::uint64_t, ipc::Cancel& m) {
   stop_request({client, m.target}, Code::kCancelled);
 }
 
@@ -101,7 +101,7 @@ void Agent::Impl::on(const event::ClientGone& e) {
   }
   for (const CopyKey copy : clients_.writing(e.client)) {
     COVERAGE_MARK(client_died_writing);
-    client::Abort abort{copy};
+    ipc::Abort abort{copy};
     on_client(e.client, 0, abort);
   }
   clients_.forget(e.client);
@@ -109,7 +109,7 @@ void Agent::Impl::on(const event::ClientGone& e) {
 
 // --- waiting for objects to be ready -------------------------------------------------------------------------------------
 
-void Agent::Impl::on_client(ClientKey client, std::uint64_t request, client::Wait& m) {
+void Agent::Impl::on_client(ClientKey client, std::uint64_t request, ipc::Wait& m) {
   if (std::ranges::any_of(m.ids, &ObjectId::is_nil))
     return fail(client, request, Code::kInvalidArgument, "the nil id names no object");
   if (too_many_objects(client, request, m.ids.size())) return;
@@ -181,7 +181,7 @@ void Agent::Impl::became_ready(Record& record, const Found* found) {
 void Agent::Impl::end_wait(RequestKey key) {
   WaitState wait = std::move(waits_.at(key));
   waits_.erase(key);
-  if (clients_.find(key) != nullptr) reply(key.client, key.request, client::WaitDone{std::move(wait.ready)});
+  if (clients_.find(key) != nullptr) reply(key.client, key.request, ipc::WaitDone{std::move(wait.ready)});
   for (const ObjectId& id : wait.missing) {
     Record* r = find(id);
     if (r == nullptr || r->waits.erase(key) == 0 || r->wants_notice()) continue;
@@ -193,7 +193,7 @@ void Agent::Impl::end_wait(RequestKey key) {
 
 // --- errands -------------------------------------------------------------------------------------------------------------
 
-void Agent::Impl::on_client(ClientKey client, std::uint64_t request, client::Remove& m) {
+void Agent::Impl::on_client(ClientKey client, std::uint64_t request, ipc::Remove& m) {
   ask_home({client, request}, m.id, m.timeout_ns, DeleteRequest{0, m.id});
 }
 
@@ -210,14 +210,14 @@ void Agent::Impl::send_errand(std::uint64_t key) {
   send(to, errands_.send_to(key, to, now_));
 }
 
-void Agent::Impl::end_errand(std::uint64_t key, client::Reply answer) {
+void Agent::Impl::end_errand(std::uint64_t key, ipc::Reply answer) {
   const RequestKey asked = errands_.take(key).asked;
   reply(asked.client, asked.request, std::move(answer));
 }
 
 void Agent::Impl::on(NodeRef from, const DeleteReply& m) {
   const Errands::Errand* errand = errands_.find(m.request);
-  if (errand != nullptr && errand->home == from) end_errand(m.request, client::Removed{m.existed});
+  if (errand != nullptr && errand->home == from) end_errand(m.request, ipc::Removed{m.existed});
 }
 
 }  // namespace hoplite

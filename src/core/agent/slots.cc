@@ -68,7 +68,7 @@ void Slots::on_order(NodeRef from, const SlotOrder& m) {
   prioritize_inputs(slot);
   for (Feed& feed : before.feeds) release(feed);
   if (missing != nullptr) return refuse(key, Code::kUnavailable, missing->id, "it is not here");
-  if (m.role == SlotRole::kPin) {
+  if (m.role == SlotRole::kKeep) {
     for (std::size_t i = 0; i < m.own.size(); ++i) export_copy(m.own[i].id, m.own[i].version, slot.own[i].key());
     slot.state = SlotState::kDone;
   } else {
@@ -347,7 +347,7 @@ void Slots::drop(SlotKey key) {
   timers_.cancel(slot.refresh);
   timers_.cancel(slot.room_due);
   room_.leave(Room::Slot{key});
-  if (slot.order.role == SlotRole::kPin && slot.state == SlotState::kDone)
+  if (slot.order.role == SlotRole::kKeep && slot.state == SlotState::kDone)
     for (const SlotSource& source : slot.order.own) unexport(source.id, source.version);
   if (slot.order.role == SlotRole::kInner && slot.out) unexport(key.target, slot.order.version);
   std::vector<CopyUse> held = std::move(slot.own);
@@ -385,7 +385,7 @@ void Slots::check_invariants() const {
     CHECK(slot.refresh, target, key.slot);
     CHECK(slot.window < slot.windows, target, slot.window, slot.windows);
     CHECK(slot.own.size() == slot.order.own.size(), target, slot.own.size(), slot.order.own.size());
-    CHECK(slot.out || slot.state != SlotState::kDone || slot.order.role == SlotRole::kPin, target, key.slot);
+    CHECK(slot.out || slot.state != SlotState::kDone || slot.order.role == SlotRole::kKeep, target, key.slot);
     CHECK(!room_.is_waiting(Room::Slot{key}) || (!slot.out && slot.room_due), target, key.slot);
     for (const Feed& feed : slot.feeds) {
       CHECK(!feed.local || feed.done, target, key.slot);

@@ -82,7 +82,7 @@ class SlotsTest : public testing::Test, protected Slots::Host, protected Progres
 };
 
 TEST_F(SlotsTest, APinExportsItsSourcesUntilItEnds) {
-  give(order(SlotRole::kPin));
+  give(order(SlotRole::kKeep));
   EXPECT_EQ(updates_.back().state, SlotState::kDone);
   EXPECT_EQ(slots_.exported(kSource, 5), source_);
   EXPECT_EQ(source_->users(CopyUser::kHold), 1u);

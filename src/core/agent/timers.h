@@ -46,7 +46,7 @@ struct SlotFeed {  // pull this input again
 struct SlotRoom {  // it has not found room
   SlotKey slot;
 };
-struct Reduction {  // something is due
+struct ReduceDue {  // something is due
   ObjectId target;
 };
 struct ReduceDeadline {
@@ -59,7 +59,7 @@ struct Leave {};    // we were told to stop, and have waited long enough for run
 }  // namespace timer
 
 using Timer = std::variant<timer::RequestDeadline, timer::Want, timer::Notify, timer::Claim, timer::Errand, timer::Room,
-                           timer::Resync, timer::SlotReport, timer::SlotFeed, timer::SlotRoom, timer::Reduction,
+                           timer::Resync, timer::SlotReport, timer::SlotFeed, timer::SlotRoom, timer::ReduceDue,
                            timer::ReduceDeadline, timer::Parked, timer::Refresh, timer::Leave>;
 
 class Timers {

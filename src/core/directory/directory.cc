@@ -250,7 +250,7 @@ void Directory::ensure_primary(const ObjectId& id, Entry& entry, Output& out) {
   if (holders.anybody_writes()) return;  // the writer's copy will be it
   const auto set = [&](NodeId node, bool primary) {
     holders.set_primary(node, primary);
-    out.sends.push_back({holders.find(node)->ref, Pin{id, entry.version, primary}});
+    out.sends.push_back({holders.find(node)->ref, SetPrimary{id, entry.version, primary}});
   };
   while (holders.primaries().size() > 1) {
     COVERAGE_MARK(second_primary_released);

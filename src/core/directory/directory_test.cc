@@ -144,7 +144,7 @@ TEST_F(DirectoryTest, LostOnlyWhenNobodyGrowingHasBecomeComplete) {
   EXPECT_FALSE(directory_.summary().front().lost);
   tell(kB, 10, CopyState::kComplete);
   EXPECT_FALSE(directory_.summary().front().lost);
-  EXPECT_TRUE(sent_to<Pin>(kB)) << "and is primary now";
+  EXPECT_TRUE(sent_to<SetPrimary>(kB)) << "and is primary now";
 }
 
 TEST_F(DirectoryTest, LostWhenTheLastOneWithdraws) {

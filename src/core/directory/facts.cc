@@ -97,7 +97,7 @@ void Directory::take_fact(Time now, NodeRef from, const Fact& fact, Output& out)
           .primary = state == CopyState::kComplete && (fact.primary || was_primary),
           .roots = state == CopyState::kWriting ? fact.roots : 0});
     if (was_primary && !fact.primary && fact.state == CopyState::kComplete)
-      out.sends.push_back({from, Pin{fact.id, entry.version, true}});
+      out.sends.push_back({from, SetPrimary{fact.id, entry.version, true}});
     if (entry.plan && fact.state != CopyState::kGrowing) entry.plan->add_root(from.id);
   }
   if (!recovery_.settled(fact.id)) recovery_.demand(now, false);

@@ -284,7 +284,7 @@ SlotRole Reduction::role_of(const Slot& slot) const {
   if (slot.parent == 0 && complete() && !group.leaf_only) return SlotRole::kRoot;
   // Somebody above pulls its sources as they are: rule 4, or because there is nothing to combine.
   const bool pin = group.leaf_only || whole_ || (group.own.size() == 1 && slot.children.empty());
-  return pin ? SlotRole::kPin : SlotRole::kInner;
+  return pin ? SlotRole::kKeep : SlotRole::kInner;
 }
 
 // Rule 2.
@@ -323,7 +323,7 @@ void Reduction::issue(Output& out) {
 std::vector<SlotInput> Reduction::outputs_of(SlotNumber number) const {
   const Slot& slot = slots_.at(number);
   const Group& group = groups_.at(slot.group);
-  if (slot.role != SlotRole::kPin) return {{group.node, spec_.target, slot.version}};
+  if (slot.role != SlotRole::kKeep) return {{group.node, spec_.target, slot.version}};
   std::vector<SlotInput> outputs;
   for (const ObjectId& id : group.own) outputs.push_back({group.node, id, sources_.at(id).version});
   return outputs;

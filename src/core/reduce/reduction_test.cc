@@ -348,7 +348,7 @@ TEST(Reduction, RandomArrivalsDeathsAndRefusals) {
         const auto orders = cluster.orders();
         const auto victim = std::next(orders.begin(), static_cast<std::ptrdiff_t>(random.below(orders.size())));
         const SlotOrder order = victim->second.second;
-        if (order.role != SlotRole::kPin && random.chance(0.3)) {
+        if (order.role != SlotRole::kKeep && random.chance(0.3)) {
           cluster.update(order, SlotState::kRefused, Code::kStoreFull);
         } else if (!order.own.empty()) {
           where.erase(order.own.front().id.lo);

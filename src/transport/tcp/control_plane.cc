@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/type_name.h"
 
 namespace hoplite::tcp {
 namespace {
@@ -93,7 +94,7 @@ void ControlPlane::enqueue(const OutboundPtr& peer, const Message& message, Byte
   encode_message(message, queue);
   queue.append(reinterpret_cast<const char*>(payload.data()), payload.size());
   const auto length = static_cast<std::uint32_t>(queue.size() - start - kLengthBytes);
-  CHECK(length <= env_.limits.max_message_bytes, message_name(message), length);
+  CHECK(length <= env_.limits.max_message_bytes, type_name(message), length);
   std::memcpy(queue.data() + start, &length, kLengthBytes);
   if (queue.size() - peer->sent > kMaxQueuedBytes) {
     // Handlers are not called from inside a call of ours.
