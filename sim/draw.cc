@@ -46,6 +46,8 @@ void draw_paces(RunPlan& plan, Random& random) {
   limits.idle_link_life = scaled(beat, random, 1, 200);
   limits.drain = random.chance(0.3) ? Duration{} : scaled(beat, random, 0.5, 8);
   limits.hop_latency = scaled(beat, random, 0.0005, 0.05);
+  limits.least_hop = scaled(beat, random, 0.00005, 0.0005);
+  limits.most_hop = scaled(beat, random, 0.1, 2);
   plan.network.dial_timeout = plan.links.dial_timeout = scaled(beat, random, 2, 5);
   plan.network.retransmit = plan.links.retransmit = scaled(beat, random, 0.1, 2);
   plan.links.trickle = limits.starved_every;
@@ -104,6 +106,8 @@ void draw_rare_limits(RunPlan& plan, std::uint64_t seed) {
   limits.max_members = one_of<std::uint32_t>(random, {200, 20'000});
   limits.max_parked_requests = one_of<std::uint32_t>(random, {10'000, 100'000});
   limits.max_sources = one_of<std::uint32_t>(random, {200, 10'000});
+  limits.max_source_bytes = one_of<std::uint64_t>(random, {kGiB, std::uint64_t{1} << 48});
+  limits.max_named = one_of<std::uint32_t>(random, {1, 5});
   limits.max_reduces = one_of<std::uint32_t>(random, {200, 10'000});
   limits.max_reports = one_of<std::uint32_t>(random, {200, 1'000});
   limits.max_message_bytes = one_of<std::uint32_t>(random, {1 * kMiB, 4 * kMiB});

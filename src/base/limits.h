@@ -77,6 +77,8 @@ struct Limits {
   std::uint32_t max_parked_pulls = 64;       // of one object, until it is attached; more are refused and ask again
   std::uint64_t default_rate = 125'000'000;  // bytes/s assumed of a link until measured: 1 Gbit/s
   Duration hop_latency = Duration::us(100);  // assumed of a message one way, until pings have measured it
+  Duration least_hop = Duration::us(5);      // a ping that is faster than any network says nothing about one,
+  Duration most_hop = Duration::ms(100);     // nor does one that met a pause
 
   std::uint64_t worth_measuring_bytes = kMiB;  // smaller fetches say little about links
   std::uint32_t small_share = 64;  // of the store: what takes less than one part in so many need not queue for room
@@ -85,6 +87,8 @@ struct Limits {
   std::uint32_t reports_per_refresh =
       10;                              // progress of a target, for those who ask; slots say that they live less often
   std::uint32_t max_sources = 10'000;  // of one reduce: 160 KiB of ids
+  std::uint64_t max_source_bytes = std::uint64_t{1} << 48;  // sums of such sizes do not overflow
+  std::uint32_t max_named = 5;         // ids in a sentence about what is awaited
   std::uint32_t max_reduces = 10'000;  // coordinated by one node at a time
   Duration gather_for = Duration::ms(2);  // sources that arrive within this are planned together
   std::uint32_t max_reports = 1'000;      // of reduces that have ended, kept for those who ask

@@ -277,6 +277,7 @@ void Coordinator::check_invariants() const {
   CHECK(ended_.all().size() <= limits_.max_reports, ended_.all().size());
   for (const auto& [target, running] : running_) {
     CHECK(!running.reduction.over(), target.to_string());
+    running.reduction.check_invariants();
     CHECK(running.committed == (running.reduction.phase() == ReducePhase::kDone), target.to_string());
     CHECK(!running.committed || !running.deadline, target.to_string());
   }

@@ -8,6 +8,8 @@ namespace hoplite {
 
 void Agent::Impl::check_invariants() const {
   CHECK(is_settled());
+  membership_.check_invariants();
+  directory_.check_invariants();
   table_.check_invariants();
   records_.check_invariants();
   clients_.check_invariants();

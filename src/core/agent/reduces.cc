@@ -8,12 +8,6 @@
 #include "protocol/reduce_check.h"
 
 namespace hoplite {
-namespace {
-
-constexpr Duration kLeastHop = Duration::us(5);
-constexpr Duration kMostHop = Duration::ms(100);
-
-}  // namespace
 
 // --- clients -------------------------------------------------------------------------------------------------------------
 
@@ -76,7 +70,7 @@ void Agent::Impl::on(NodeRef from, const ReduceAnswer& m) {
 // A hop is half a round trip, as far as pings have shown; one that met a pause says nothing.
 LinkCost Agent::Impl::typical_link() const {
   const auto measured = Duration::us(static_cast<std::int64_t>(membership_.typical_rtt_us() / 2));
-  const bool plausible = measured >= kLeastHop && measured <= kMostHop;
+  const bool plausible = measured >= limits_.least_hop && measured <= limits_.most_hop;
   return {(plausible ? measured : limits_.hop_latency).seconds(), static_cast<double>(rate_estimate_)};
 }
 

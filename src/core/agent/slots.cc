@@ -7,12 +7,6 @@
 #include "protocol/operator.h"
 
 namespace hoplite {
-namespace {
-
-constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 48;  // of a source: sums of such sizes do not overflow
-
-}  // namespace
-
 Slots::Slots(Parts parts, Host& host)
     : limits_(parts.limits),
       timers_(parts.timers),
@@ -32,7 +26,7 @@ bool Slots::is_sane(const SlotOrder& o) const {
                       o.target_slices <= limits_.max_slices && o.target_slice < o.target_slices &&
                       o.own.size() + o.inputs.size() >= 1 && o.own.size() <= limits_.max_sources &&
                       o.inputs.size() <= limits_.max_sources && o.meta.size() <= limits_.max_meta_bytes;
-  if (!counts || o.source_size > kMaxBytes) return false;
+  if (!counts || o.source_size > limits_.max_source_bytes) return false;
   const bool arithmetic = can_reduce(o.op, o.type) && o.divide_by >= 1 && (o.divide_by == 1 || is_floating(o.type)) &&
                           o.source_size % size_of(o.type) == 0;
   // Either the same slice of the target, or the slice is the whole target.

@@ -5,6 +5,8 @@
 #include <limits>
 #include <utility>
 
+#include "base/check.h"
+
 namespace hoplite {
 namespace {
 
@@ -183,6 +185,29 @@ std::uint32_t DoubleTree::children_of(NodeId node) const {
   std::uint32_t children = 0;
   for (const Place& place : it->second.places) children += place.children;
   return children;
+}
+
+void DoubleTree::check_invariants() const {
+  std::array<std::size_t, kSlices> listed{};
+  for (const auto& [node, holder] : holders_) {
+    for (std::uint32_t slice = 0; slice < kSlices; ++slice) {
+      const Place& place = holder.places[slice];
+      CHECK(!holder.root || (place.parent.is_nil() && place.depth == 0), node.to_string(), slice);
+      CHECK(!place.counted || !place.parent.is_nil(), node.to_string(), slice);
+      std::uint32_t counted = 0;
+      for (const NodeId child : place.below) {
+        const Place& below = holders_.at(child).places[slice];
+        CHECK(below.parent == node && below.depth > place.depth, node.to_string(), child.to_string(), slice);
+        counted += below.counted ? 1 : 0;
+      }
+      CHECK(counted == place.children, node.to_string(), slice, counted, place.children);
+      if (!offered(holder, slice)) continue;
+      CHECK(offers_[slice].contains({excess(holder, slice), place.depth, node}), node.to_string(), slice);
+      ++listed[slice];
+    }
+  }
+  for (std::uint32_t slice = 0; slice < kSlices; ++slice)
+    CHECK(listed[slice] == offers_[slice].size(), slice, listed[slice], offers_[slice].size());
 }
 
 }  // namespace hoplite

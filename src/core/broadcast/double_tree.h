@@ -52,6 +52,8 @@ class DoubleTree {
   std::uint32_t children_of(NodeId node) const;  // in both trees
   std::size_t size() const { return holders_.size(); }
 
+  void check_invariants() const;
+
  private:
   struct Place {           // in one of the trees
     bool counted = false;  // among its parent's children

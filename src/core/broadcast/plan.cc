@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/check.h"
+
 namespace hoplite {
 
 BroadcastPlan::BroadcastPlan(const Options& options)
@@ -171,6 +173,28 @@ NodeId BroadcastPlan::parent_of(NodeId node) const {
 std::size_t BroadcastPlan::children_of(NodeId node) const {
   const auto it = holders_.find(node);
   return it == holders_.end() ? 0 : it->second.children;
+}
+
+void BroadcastPlan::check_invariants() const {
+  std::size_t listed = 0;
+  for (const auto& [node, holder] : holders_) {
+    const std::string name = node.to_string();
+    CHECK(!holder.root || (holder.parent.is_nil() && holder.finish == Time{}), name);
+    CHECK(!holder.counted || !holder.parent.is_nil(), name);
+    std::uint32_t counted = 0;
+    for (const NodeId child : holder.below) {
+      const Holder& below = holders_.at(child);
+      CHECK(below.parent == node && below.finish > holder.finish, name, child.to_string());
+      counted += below.counted ? 1 : 0;
+    }
+    CHECK(counted == holder.children, name, counted, holder.children);
+    CHECK(holder.parent.is_nil() || holders_.at(holder.parent).below.contains(node), name);
+    if (!offered(holder)) continue;
+    CHECK(by_load_[load_class(holder)].contains(offer(node, holder)), name);
+    ++listed;
+  }
+  for (const std::set<Offer>& offers : by_load_) listed -= offers.size();
+  CHECK(listed == 0, listed);
 }
 
 }  // namespace hoplite

@@ -58,6 +58,8 @@ class BroadcastPlan {
   std::size_t children_of(NodeId node) const;
   std::size_t size() const { return holders_.size(); }
 
+  void check_invariants() const;
+
  private:
   struct Holder {
     bool root = false;

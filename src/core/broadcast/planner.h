@@ -4,7 +4,7 @@
 //   TwoTreesPlanner  two slices with a tree each, for crowds
 //   RingPlanner      slices that come into being on different nodes, as those of an allreduce do
 //
-// A plan is advice: parents check by their real watermarks whether they can serve a child (core/agent/pulls.cc).
+// A plan is advice: parents check by their real watermarks whether they can serve a child (core/agent/serves.h).
 #pragma once
 
 #include <cstdint>
@@ -31,6 +31,7 @@ class ParentPlanner {
   virtual void remove(NodeId node) = 0;
   // `receiver` got the object at this pace.
   virtual void measured(NodeId receiver, std::uint64_t bytes_per_second) = 0;
+  virtual void check_invariants() const = 0;
 };
 
 // What is to be sent.

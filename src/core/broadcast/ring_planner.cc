@@ -3,7 +3,14 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/check.h"
+
 namespace hoplite {
+
+void RingPlanner::add_root(NodeId node) {
+  ring_.insert(node);
+  std::erase(chain_, node);
+}
 
 std::vector<NodeId> RingPlanner::choose(Time, NodeId receiver, const Want& want) {
   std::vector<NodeId> parents(slices_);
@@ -41,6 +48,13 @@ NodeId RingPlanner::before_in_chain(NodeId receiver) {
   auto self = std::ranges::find(chain_, receiver);
   if (self == chain_.end()) self = chain_.insert(self, receiver);
   return self == chain_.begin() ? NodeId{} : *std::prev(self);
+}
+
+void RingPlanner::check_invariants() const {
+  for (const NodeId node : chain_) {
+    CHECK(!ring_.contains(node), node.to_string());
+    CHECK(std::ranges::count(chain_, node) == 1, node.to_string());
+  }
 }
 
 }  // namespace hoplite

@@ -14,10 +14,11 @@ class RingPlanner final : public ParentPlanner {
  public:
   explicit RingPlanner(std::uint32_t slices) : slices_(slices) {}
 
-  void add_root(NodeId node) override { ring_.insert(node); }
+  void add_root(NodeId node) override;
   std::vector<NodeId> choose(Time now, NodeId receiver, const Want& want) override;
   void remove(NodeId node) override;
   void measured(NodeId, std::uint64_t) override {}  // its shape does not depend on rates
+  void check_invariants() const override;
 
  private:
   NodeId parent(NodeId receiver, std::uint32_t slice, const std::vector<NodeId>& avoid);

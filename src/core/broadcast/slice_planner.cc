@@ -36,4 +36,8 @@ void SlicePlanner::measured(NodeId receiver, std::uint64_t bytes_per_second) {
   for (BroadcastPlan& plan : plans_) plan.measured(receiver, bytes_per_second);
 }
 
+void SlicePlanner::check_invariants() const {
+  for (const BroadcastPlan& plan : plans_) plan.check_invariants();
+}
+
 }  // namespace hoplite

@@ -15,6 +15,7 @@ class SlicePlanner final : public ParentPlanner {
   std::vector<NodeId> choose(Time now, NodeId receiver, const Want& want) override;
   void remove(NodeId node) override;
   void measured(NodeId receiver, std::uint64_t bytes_per_second) override;
+  void check_invariants() const override;
 
  private:
   std::vector<BroadcastPlan> plans_;

@@ -14,6 +14,7 @@ class TwoTreesPlanner final : public ParentPlanner {
   std::vector<NodeId> choose(Time now, NodeId receiver, const Want& want) override;
   void remove(NodeId node) override { trees_.remove(node); }
   void measured(NodeId, std::uint64_t) override {}  // its shape does not depend on rates
+  void check_invariants() const override { trees_.check_invariants(); }
 
  private:
   DoubleTree trees_;

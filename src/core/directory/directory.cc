@@ -186,9 +186,11 @@ void Directory::unhold(const ObjectId& id, Entry& entry, NodeId node) {
 
 void Directory::erase_if_empty(const ObjectId& id) {
   const auto it = entries_.find(id);
-  if (it != entries_.end() && it->second.version == 0 && it->second.waiters.empty() && it->second.holders.empty() &&
-      !it->second.reserved)
-    entries_.erase(it);
+  if (it != entries_.end() && is_empty(it->second)) entries_.erase(it);
+}
+
+bool Directory::is_empty(const Entry& entry) {
+  return entry.version == 0 && entry.waiters.empty() && entry.holders.empty() && !entry.reserved;
 }
 
 // Its slices come into being on different nodes.
@@ -340,6 +342,42 @@ std::vector<Directory::Summary> Directory::summary() const {
     for (const auto& [node, holder] : entry.holders) s.holders.push_back(holder);
   }
   return all;
+}
+
+void Directory::check_invariants() const {
+  CHECK(parked_.size() <= limits_.max_parked_requests, parked_.size());
+  CHECK(std::ranges::is_sorted(untold_, {}, &Untold::when), untold_.size());
+  for (const auto& [id, entry] : entries_) check_entry(id, entry);
+  for (const auto& [node, ids] : by_node_)
+    for (const ObjectId& id : ids) {
+      const Entry& entry = entries_.at(id);
+      CHECK(entry.holders.contains(node) || entry.waiters.contains({node, WantMode::kFetch}) ||
+                entry.waiters.contains({node, WantMode::kNotify}),
+            id.to_string(), node.to_string());
+    }
+  for (const auto& [id, pending] : deleting_)
+    CHECK(tombstones_.contains(id) && !pending.holders.empty(), id.to_string(), pending.holders.size());
+}
+
+void Directory::check_entry(const ObjectId& id, const Entry& entry) const {
+  const std::string name = id.to_string();
+  CHECK(!is_empty(entry) && home_of(id, alive_) == self_, name);
+  CHECK(entry.version != 0 || (entry.holders.empty() && !entry.committed && !entry.lost && !entry.plan), name);
+  CHECK(!entry.lost || (entry.committed && entry.holders.empty() && !entry.plan), name, entry.version);
+  CHECK(entry.slices <= limits_.max_slices, name, entry.slices);
+  CHECK(!entry.plan || entry.slices > 0, name, entry.slices);
+  CHECK(entry.expected == 0 || entry.reserved, name, entry.expected);
+  CHECK(entry.holders.roots() <= std::max(entry.slices, limits_.max_slices), name, entry.holders.roots());
+  for (const auto& [node, holder] : entry.holders) {
+    CHECK(by_node_.at(node).contains(id), name, node.to_string());
+    CHECK(holder.state != CopyState::kKnows && holder.roots <= limits_.max_slices, name, node.to_string());
+    CHECK(holder.state != CopyState::kComplete || entry.committed, name, node.to_string());
+  }
+  for (const auto& [key, waiter] : entry.waiters) {
+    CHECK(waiter.ref.id == key.first && waiter.want.mode == key.second, name, waiter.ref.to_string());
+    CHECK(by_node_.at(key.first).contains(id), name, waiter.ref.to_string());
+  }
+  if (entry.plan) entry.plan->check_invariants();
 }
 
 }  // namespace hoplite

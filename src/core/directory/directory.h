@@ -110,6 +110,7 @@ class Directory {
   std::size_t parked() const { return parked_.size(); }
   // How often a full announcement has told what a word of its own should have told before. Without faults: never.
   std::uint64_t repairs() const { return repairs_; }
+  void check_invariants() const;
 
  private:
   struct Waiter {
@@ -170,6 +171,8 @@ class Directory {
   void note_interest(const ObjectId& id, const Entry& entry, NodeId node);
   static bool has_source(const Entry& entry);
   static bool is_striped(const Entry& entry);
+  static bool is_empty(const Entry& entry);
+  void check_entry(const ObjectId& id, const Entry& entry) const;
 
   NodeRef self_;
   Limits limits_;

@@ -25,6 +25,7 @@ class FirstRoot final : public ParentPlanner {
   }
   void remove(NodeId node) override { std::erase(roots_, node); }
   void measured(NodeId, std::uint64_t) override {}
+  void check_invariants() const override {}
 
  private:
   std::vector<NodeId> roots_;

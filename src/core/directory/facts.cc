@@ -272,6 +272,7 @@ void Directory::release(Time now, const ObjectId& id, Output& out) {
   const auto it = entries_.find(id);
   if (it == entries_.end()) return;
   it->second.reserved = false;
+  it->second.expected = 0;
   resolve(now, id, it->second, out);
   erase_if_empty(id);
 }

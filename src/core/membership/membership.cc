@@ -4,6 +4,8 @@
 #include <bit>
 #include <utility>
 
+#include "base/check.h"
+
 namespace hoplite {
 namespace {
 
@@ -378,6 +380,21 @@ Time Membership::next_wakeup() const {
   for (const auto& [id, probe] : probes_)
     if (!probe.answered) next = std::min(next, probe.due);
   return next;
+}
+
+void Membership::check_invariants() const {
+  CHECK(std::ranges::is_sorted(members_, {}, id_of) && std::ranges::is_sorted(alive_), members_.size());
+  CHECK(members_.size() <= limits_.max_members, members_.size());
+  CHECK(errands_.size() <= limits_.max_probes_for_others, errands_.size());
+  CHECK(self_.incarnation <= limits_.max_incarnation, self_.incarnation);
+  std::size_t alive = 0;
+  for (const Member& member : members_) {
+    CHECK(member.latest.ref.id != self_.id, self_.to_string());
+    alive += member.latest.life == Life::kAlive ? 1 : 0;
+  }
+  CHECK(alive == alive_.size(), alive, alive_.size());
+  for (const NodeId node : alive_) CHECK(find(node)->latest.life == Life::kAlive, node.to_string());
+  for (const auto& [node, probe] : probes_) CHECK(find(node) != nullptr, node.to_string(), probe.seq);
 }
 
 }  // namespace hoplite

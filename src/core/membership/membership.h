@@ -88,6 +88,8 @@ class Membership {
   // A live member other than ourselves and `not_this`, at random; nil if there is none.
   NodeRef random_member(NodeId not_this);
 
+  void check_invariants() const;
+
  private:
   struct Member {
     MemberNews latest;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/check.h"
 #include "base/coverage.h"
 #include "protocol/bulk.h"
 #include "protocol/metadata.h"
@@ -9,8 +10,6 @@
 
 namespace hoplite {
 namespace {
-
-constexpr std::size_t kMaxNamed = 5;  // ids in a sentence
 
 std::string plural(std::size_t count, const std::string& noun) {
   return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
@@ -397,7 +396,7 @@ std::string Reduction::awaited() const {
   for (const ObjectId& id : source_order_) {
     if (sources_.at(id).state != SourceState::kAwaited && sources_.at(id).state != SourceState::kLost) continue;
     ++missing;
-    if (named == kMaxNamed) continue;
+    if (named == limits_.max_named) continue;
     ++named;
     names += (names.empty() ? "" : ", ") + id.to_string();
   }
@@ -433,6 +432,40 @@ ReduceReport Reduction::report() const {
                             static_cast<std::uint32_t>(group.own.size()), slot.done});
   }
   return report;
+}
+
+void Reduction::check_invariants() const {
+  const std::string target = spec_.target.to_string();
+  CHECK(sources_.size() == source_order_.size(), target, sources_.size(), source_order_.size());
+  CHECK(used_ <= spec_.count, target, used_, spec_.count);
+  CHECK((phase_ == ReducePhase::kFailed) == !error_.message.empty(), target, error_.message);
+  CHECK(uncommitted_.empty() || phase_ == ReducePhase::kDone, target);
+  if (!running()) return;
+  CHECK(dirty_.empty(), target, dirty_.size());
+  std::set<ObjectId> grouped;  // rule 1
+  for (const auto& [number, group] : groups_)
+    for (const ObjectId& id : group.own) {
+      const Source& source = sources_.at(id);
+      CHECK(grouped.insert(id).second, target, id.to_string());
+      CHECK(source.state == SourceState::kUsed && source.node == group.node, target, id.to_string());
+    }
+  CHECK(grouped.size() == used_, target, grouped.size(), used_);
+  for (const ObjectId& id : spares_) CHECK(!grouped.contains(id), target, id.to_string());
+  for (const auto& [number, slot] : slots_) check_slot(number, slot);
+  for (std::uint32_t slice = 0; slice < slices_ && complete(); ++slice)
+    CHECK(tops(slice).size() == 1, target, slice, tops(slice).size());
+}
+
+void Reduction::check_slot(SlotNumber number, const Slot& slot) const {
+  const std::string target = spec_.target.to_string();
+  CHECK(number < next_slot_ && slot.slice < slices_ && groups_.contains(slot.group), target, number);
+  CHECK(slot.ordered && slot.version != 0 && slot.role == role_of(slot), target, number);
+  CHECK(slot.role != SlotRole::kRoot || slot.version == target_version_, target, number);  // rule 2
+  CHECK(std::ranges::count(in_order_[slot.slice], number) == 1, target, number);
+  CHECK(slot.children.empty() || !groups_.at(slot.group).leaf_only, target, number);  // rule 4
+  CHECK(slot.parent == 0 || std::ranges::count(slots_.at(slot.parent).children, number) == 1, target, number);
+  for (const SlotNumber child : slot.children)
+    CHECK(slots_.at(child).parent == number && slots_.at(child).slice == slot.slice, target, number, child);
 }
 
 }  // namespace hoplite

@@ -81,6 +81,8 @@ class Reduction {
   ReduceReport report() const;
   std::string awaited() const;  // in words
 
+  void check_invariants() const;
+
  private:
   using SlotNumber = std::uint64_t;
   struct Source {
@@ -141,6 +143,7 @@ class Reduction {
   std::vector<SlotInput> outputs_of(SlotNumber number) const;
   void commit_if_done(Output& out);
   std::vector<SlotNumber> tops(std::uint32_t slice) const;
+  void check_slot(SlotNumber number, const Slot& slot) const;
 
   const NodeRef self_;
   ReduceSpec spec_;
