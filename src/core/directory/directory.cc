@@ -363,7 +363,7 @@ void Directory::check_entry(const ObjectId& id, const Entry& entry) const {
   const std::string name = id.to_string();
   CHECK(!is_empty(entry) && home_of(id, alive_) == self_, name);
   CHECK(entry.version != 0 || (entry.holders.empty() && !entry.committed && !entry.lost && !entry.plan), name);
-  CHECK(!entry.lost || (entry.committed && entry.holders.empty() && !entry.plan), name, entry.version);
+  CHECK(!entry.lost || (entry.committed && entry.holders.complete().empty() && !entry.plan), name, entry.version);
   CHECK(entry.slices <= limits_.max_slices, name, entry.slices);
   CHECK(!entry.plan || entry.slices > 0, name, entry.slices);
   CHECK(entry.expected == 0 || entry.reserved, name, entry.expected);
