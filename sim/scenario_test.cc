@@ -74,7 +74,8 @@ TEST(ScenarioRunner, TheTraceTellsTheStory) {
   ASSERT_TRUE(scenario);
   std::ostringstream trace;
   EXPECT_EQ(run_scenario(*scenario, 0, &trace).failure, "");
-  for (const char* text : {"puts cat", "put done, cat", "gets cat", "view of v", "n1    is killed"})
+  for (const char* text :
+       {"asks: Put id cat", "hears: PutDone id cat", "asks: Get id cat", "hears: View copy", "n1    is killed"})
     EXPECT_NE(trace.str().find(text), std::string::npos) << text;
 }
 

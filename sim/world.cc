@@ -414,7 +414,7 @@ void World::ask(ClientKey client, std::uint64_t request, ipc::Request message, s
   if (!port.open) return;
   if (trace_.on())
     trace_.say(now(), node_name(port.process.node),
-               "client " + std::to_string(client) + " " + describe(message, trace_.names()) + " (request " +
+               "client " + std::to_string(client) + " asks: " + describe(message, trace_.names()) + " (request " +
                    std::to_string(request) + ")");
   port.asks.push_back({request, std::move(message), std::move(payload)});
   const Duration delay{static_cast<std::int64_t>(random_.below(options_.client_delay.ns + 1))};
