@@ -81,6 +81,7 @@ class World final : private NetworkSink, private LinksSink, private PlaneSink {
   bool run_for(Duration duration) { return run_until(now() + duration); }
   void at(Time when, Task task) { queue_.at(when, task); }
   EventQueue& queue() { return queue_; }
+  const EventQueue& queue() const { return queue_; }
 
   // --- what happens to nodes
   void start(NodeIndex node);  // a new process, with a new identity
