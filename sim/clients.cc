@@ -22,6 +22,11 @@ std::vector<ClientKey> Clients::attached_to(NodeIndex node) const {
   return found;
 }
 
+ClientKey Clients::on(NodeIndex node) {
+  const std::vector<ClientKey> there = attached_to(node);
+  return there.empty() ? attach(node) : there.front();
+}
+
 ObjectId Clients::new_id(ClientKey client) {
   const NodeIndex node = world_.node_of(client);
   return {world_.hosts()[node].ref.id.value, std::uint64_t{world_.number_of(client)} << 32 | ++minted_[client]};
@@ -135,11 +140,11 @@ bool Clients::abort(RequestNumber create) {
   return true;
 }
 
-RequestNumber Clients::get(ClientKey client, ObjectId id, const GetSpec& spec) {
-  const RequestNumber number = note(Ask::kGet, client, id, spec.timeout_ns);
-  ledger_.requests[number].wait_if_lost = spec.wait_if_lost;
-  ledger_.requests[number].follow = spec.follow;
-  world_.ask(client, number, ipc::Get{id, spec.timeout_ns, spec.wait_if_lost, spec.follow, spec.priority});
+RequestNumber Clients::get(ClientKey client, const ipc::Get& get) {
+  const RequestNumber number = note(Ask::kGet, client, get.id, get.timeout_ns);
+  ledger_.requests[number].wait_if_lost = get.wait_if_lost;
+  ledger_.requests[number].follow = get.follow;
+  world_.ask(client, number, get);
   return number;
 }
 
@@ -160,25 +165,15 @@ RequestNumber Clients::remove(ClientKey client, ObjectId id, std::int64_t timeou
   return number;
 }
 
-RequestNumber Clients::reduce(ClientKey client, ObjectId target, std::uint64_t size, const ReduceRecord& spec,
-                              std::int64_t timeout_ns, bool wait_if_lost) {
-  const RequestNumber number = note(Ask::kReduce, client, target, kNoTimeout);
-  const PutNumber put = ledger_.requests[number].put = note_put(client, target, size);
+RequestNumber Clients::reduce(ClientKey client, const ReduceSpec& spec, std::uint64_t size) {
+  const RequestNumber number = note(Ask::kReduce, client, spec.target, kNoTimeout);
+  const PutNumber put = ledger_.requests[number].put = note_put(client, spec.target, size);
   PutRecord& record = ledger_.puts[put];
-  record.reduce = spec;
-  if (timeout_ns != kNoTimeout) record.reduce->deadline = world_.now() + Duration{timeout_ns};
+  record.reduce.emplace(ReduceRecord{spec, Time::never(), {}});
+  if (spec.timeout_ns != kNoTimeout) record.reduce->deadline = world_.now() + Duration{spec.timeout_ns};
   record.sealed = world_.now();
   record.commit = number;
-  ReduceSpec asked;
-  asked.target = target;
-  asked.sources = spec.sources;
-  asked.op = spec.op;
-  asked.type = spec.type;
-  asked.count = spec.count;
-  asked.spread = spec.spread;
-  asked.wait_if_lost = wait_if_lost;
-  asked.timeout_ns = timeout_ns;
-  world_.ask(client, number, ipc::Reduce{std::move(asked)});
+  world_.ask(client, number, ipc::Reduce{spec});
   return number;
 }
 
@@ -203,6 +198,10 @@ void Clients::release(HeldNumber number) {
   if (request.held == number) request.held = 0;
   world_.ask(it->second.client, 0, ipc::Release{{it->second.copy}});
   ledger_.held.erase(it);
+}
+
+void Clients::release_all() {
+  while (!ledger_.held.empty()) release(ledger_.held.begin()->first);
 }
 
 // --- replies

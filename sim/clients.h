@@ -9,13 +9,6 @@
 
 namespace hoplite::sim {
 
-struct GetSpec {
-  std::int64_t timeout_ns = kNoTimeout;
-  bool wait_if_lost = false;
-  bool follow = false;
-  Priority priority = Priority::kNormal;
-};
-
 class Clients final : public WorldObserver {
  public:
   Clients(World& world, Ledger& ledger, Judge& judge) : world_(world), ledger_(ledger), judge_(judge) {
@@ -31,11 +24,10 @@ class Clients final : public WorldObserver {
   // --- requests; `client` must be attached
   RequestNumber put(ClientKey client, ObjectId id, std::uint64_t size, std::int64_t timeout_ns);
   RequestNumber create(ClientKey client, ObjectId id, std::uint64_t size, std::int64_t timeout_ns);
-  RequestNumber get(ClientKey client, ObjectId id, const GetSpec& spec);
+  RequestNumber get(ClientKey client, const ipc::Get& get);
   RequestNumber wait(ClientKey client, std::vector<ObjectId> ids, std::uint32_t count, std::int64_t timeout_ns);
   RequestNumber remove(ClientKey client, ObjectId id, std::int64_t timeout_ns);
-  RequestNumber reduce(ClientKey client, ObjectId target, std::uint64_t size, const ReduceRecord& spec,
-                       std::int64_t timeout_ns, bool wait_if_lost);
+  RequestNumber reduce(ClientKey client, const ReduceSpec& spec, std::uint64_t size);  // `size` is the target's
   RequestNumber report(ClientKey client, ObjectId target);
   void cancel(RequestNumber request);
   // Of what `create` has opened: false if it is not there (yet, or any more).
@@ -43,9 +35,10 @@ class Clients final : public WorldObserver {
   RequestNumber seal(RequestNumber create, std::int64_t timeout_ns);  // 0 if it is not there
   bool abort(RequestNumber create);
   void release(HeldNumber held);
+  void release_all();
 
-  const std::vector<ClientKey>& attached() const { return attached_; }
   std::vector<ClientKey> attached_to(NodeIndex node) const;
+  ClientKey on(NodeIndex node);  // the first of those; a new one where nobody is
 
   void on_reply(ClientKey client, std::uint64_t request, const ipc::Reply& reply) override;
   void on_transfer(const Transfer& transfer) override { judge_.transfer_began(transfer); }

@@ -349,8 +349,8 @@ void Judge::transfer_began(const Transfer& began) {
 // Ids with a complete copy on a running node, and whether one of the copies is the primary.
 std::map<ObjectId, bool> Judge::complete_copies(NodeIndex except) const {
   std::map<ObjectId, bool> found;
-  for (NodeIndex node = 0; node < world_.size(); ++node) {
-    if (!world_.running(node) || node == except) continue;
+  for (const NodeIndex node : world_.running_nodes()) {
+    if (node == except) continue;
     for (const ipc::ObjectInfo& info : world_.agent(node).objects())
       if (info.state == CopyState::kComplete) found[info.id] |= info.primary;
   }

@@ -19,12 +19,7 @@ using RequestNumber = std::uint64_t;
 using HeldNumber = std::uint64_t;
 
 // A reduce is a put whose bytes are made of others'.
-struct ReduceRecord {
-  std::vector<ObjectId> sources;
-  std::uint32_t count = 0;
-  ReduceOp op = ReduceOp::kSum;
-  DType type = DType::kU8;
-  Spread spread = Spread::kNone;
+struct ReduceRecord : ReduceSpec {
   Time deadline = Time::never();
   std::optional<std::string> result;  // once somebody has read it
 };

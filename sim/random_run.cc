@@ -40,7 +40,7 @@ RunResult RandomRun::run() {
         &RandomRun::read_everything, &RandomRun::compare_directory, &RandomRun::expect_no_repairs,
         &RandomRun::delete_everything, &RandomRun::expect_nothing_left})
     if (!failed()) (this->*phase)();
-  return {world_.violation(), world_.digest(), world_.queue().executed(), world_.steps(), world_.now() - Time{}};
+  return {world_.violation(), world_.digest(), world_.queue().executed()};
 }
 
 bool RandomRun::run_until_true(const std::function<bool()>& done) {
@@ -105,20 +105,13 @@ void RandomRun::load_and_faults() {
 
 void RandomRun::stop_faults() {
   faults_.end_all();
-  bool anybody = false;
-  for (NodeIndex node = 0; node < world_.size(); ++node) anybody = anybody || world_.running(node);
-  if (!anybody) world_.start(0);
+  if (world_.running_nodes().empty()) world_.start(0);
   world_.trace().say(world_.now(), "", "faults have stopped");
   // A verdict may still be on its way from a probe that the faults swallowed.
   const Limits& limits = plan_.limits;
   world_.run_for(plan_.beat + limits.ping_timeout + limits.indirect_timeout + plan_.network.dial_timeout);
   if (!run_until_true([this] { return members_converged(world_); }))
     world_.violate("members-converge", "after the faults: " + members_of_all(world_));
-}
-
-ClientKey RandomRun::client_on(NodeIndex node) {
-  const std::vector<ClientKey> there = clients_.attached_to(node);
-  return there.empty() ? clients_.attach(node) : there.front();
 }
 
 NodeIndex RandomRun::some_running_node() {
@@ -150,7 +143,7 @@ void RandomRun::expect_ended(const std::vector<RequestNumber>& requests, const s
 
 void RandomRun::finish_requests() {
   workload_.finish_writing();
-  while (!ledger_.held.empty()) clients_.release(ledger_.held.begin()->first);
+  clients_.release_all();
   // Those that can finish must; the others wait for what nobody will do, and are cancelled.
   const auto can_finish = [this](const std::set<ObjectId>& available) {
     std::vector<RequestNumber> numbers;
@@ -177,7 +170,7 @@ void RandomRun::finish_requests() {
     if (!ledger_.requests[number].ended && !ledger_.requests[number].wait_if_lost)
       rest.push_back(number), clients_.cancel(number);
   expect_ended(rest, "though it was cancelled");
-  while (!ledger_.held.empty()) clients_.release(ledger_.held.begin()->first);
+  clients_.release_all();
   judge_.settled();
 }
 
@@ -187,13 +180,13 @@ void RandomRun::finish_reduces() {
   const NodeIndex node = some_running_node();
   if (node == kNobody) return;
   for (const auto& [id, record] : ledger_.objects) {
-    if (ledger_.is_reduced(record) && record.removes.empty()) reports.push_back(clients_.report(client_on(node), id));
+    if (ledger_.is_reduced(record) && record.removes.empty()) reports.push_back(clients_.report(clients_.on(node), id));
   }
   expect_ended(reports, "though faults have stopped");
   // Whoever fills a slot needs room for what it combines, and what is put again needs some, too.
   bool roomy = !plan_.tight;
-  for (NodeIndex i = 0; i < world_.size(); ++i)
-    roomy = roomy && (!world_.running(i) || world_.agent(i).status().pinned * 3 < world_.capacity(i));
+  for (const NodeIndex i : world_.running_nodes())
+    roomy = roomy && world_.agent(i).status().pinned * 3 < world_.capacity(i);
   if (failed() || !roomy) return;
   std::set<ObjectId> missing;
   std::vector<RequestNumber> reads;
@@ -204,7 +197,7 @@ void RandomRun::finish_reduces() {
     if (touched_by_deletes(report->target, 0)) continue;
     for (const SourceReport& source : report->sources)
       if (!available.contains(source.id)) missing.insert(source.id);
-    reads.push_back(clients_.get(client_on(some_running_node()), report->target, {}));
+    reads.push_back(clients_.get(somebody(), {report->target}));
   }
   // A home may believe for a while in a writer whose last word was lost.
   for (int round = 0; round < 4 && !missing.empty() && !failed(); ++round) {
@@ -217,8 +210,7 @@ void RandomRun::finish_reduces() {
 // Those that were refused stay in `ids`.
 void RandomRun::put_sources(std::set<ObjectId>& ids) {
   std::vector<RequestNumber> puts;
-  for (const ObjectId& id : ids)
-    puts.push_back(clients_.create(client_on(some_running_node()), id, size_of_source(id), kNoTimeout));
+  for (const ObjectId& id : ids) puts.push_back(clients_.create(somebody(), id, size_of_source(id), kNoTimeout));
   expect_ended(puts, "though there is room");
   std::vector<RequestNumber> seals;
   for (const RequestNumber put : puts)
@@ -254,7 +246,7 @@ void RandomRun::retry_refused(std::vector<RequestNumber>& puts) {
   if (refused.empty()) return;
   world_.run_for(Duration::s(4));
   for (const ObjectId& id : refused)
-    puts.push_back(clients_.create(client_on(some_running_node()), id, 100 + random_.below(200), kNoTimeout));
+    puts.push_back(clients_.create(somebody(), id, 100 + random_.below(200), kNoTimeout));
   expect_ended(puts, "though there is room");
 }
 
@@ -272,7 +264,7 @@ void RandomRun::put_lost_again() {
       clients_.cancel(number);
     } else {
       // Large enough to be told apart, and a put of its own for each get: the first wins.
-      puts.push_back(clients_.create(client_on(some_running_node()), request.id, 100 + random_.below(200), kNoTimeout));
+      puts.push_back(clients_.create(somebody(), request.id, 100 + random_.below(200), kNoTimeout));
     }
     waiting.push_back(number);
   }
@@ -283,7 +275,7 @@ void RandomRun::put_lost_again() {
     if (const RequestNumber seal = clients_.seal(put, kNoTimeout); seal != 0) seals.push_back(seal);
   expect_ended(seals, "though faults have stopped");
   expect_ended(waiting, "though its object was put again");
-  while (!ledger_.held.empty()) clients_.release(ledger_.held.begin()->first);
+  clients_.release_all();
 }
 
 void RandomRun::read_everything() {
@@ -301,8 +293,7 @@ void RandomRun::read_everything() {
     if (!ledger_.objects.contains(id)) continue;  // its client was gone before it could tell the name
     for (int i = 0; i < 2; ++i) {
       const NodeIndex node = some_running_node();
-      reads.push_back(
-          clients_.get(client_on(node), id, {.timeout_ns = plan_.patience.ns / 2, .follow = random_.chance(0.2)}));
+      reads.push_back(clients_.get(clients_.on(node), {id, plan_.patience.ns / 2, false, random_.chance(0.2)}));
     }
   }
   expect_ended(reads, "though a complete copy exists");
@@ -327,7 +318,7 @@ void RandomRun::judge_reads(const std::vector<RequestNumber>& reads) {
                                                  ", " + judge_.describe(number) + " read put " +
                                                  std::to_string(*read.got));
   }
-  while (!ledger_.held.empty()) clients_.release(ledger_.held.begin()->first);
+  clients_.release_all();
 }
 
 void RandomRun::compare_directory() {
@@ -340,8 +331,8 @@ void RandomRun::compare_directory() {
 // announcement may cross the word that an eviction is granted.)
 void RandomRun::expect_no_repairs() {
   if (plan_.hazard != Hazard::kNone || world_.any_evicted()) return;
-  for (NodeIndex node = 0; node < world_.size(); ++node)
-    if (const std::uint64_t repairs = world_.running(node) ? world_.agent(node).repairs() : 0; repairs > 0)
+  for (const NodeIndex node : world_.running_nodes())
+    if (const std::uint64_t repairs = world_.agent(node).repairs(); repairs > 0)
       world_.violate("repairs-have-reasons", node_name(node) + " heard " + std::to_string(repairs) +
                                                  " facts from full announcements only, though nothing was lost");
 }
@@ -351,8 +342,7 @@ void RandomRun::delete_everything() {
   for (const auto& [id, record] : ledger_.objects) ids.insert(id);
   std::vector<RequestNumber> removes;
   if (some_running_node() == kNobody) return;
-  for (const ObjectId& id : ids)
-    removes.push_back(clients_.remove(client_on(some_running_node()), id, plan_.patience.ns));
+  for (const ObjectId& id : ids) removes.push_back(clients_.remove(somebody(), id, plan_.patience.ns));
   expect_ended(removes, "though faults have stopped");
   for (const RequestNumber number : removes)
     if (!failed() && ledger_.requests[number].code != Code::kOk)

@@ -23,15 +23,12 @@ struct RunResult {
   std::optional<Violation> violation;
   std::uint64_t digest = 0;  // of everything that happened: equal for equal seeds
   std::uint64_t events = 0;
-  std::uint64_t steps = 0;  // of agents
-  Duration virtual_time;
 };
 
 class RandomRun {
  public:
   explicit RandomRun(const RunOptions& options);
   RunResult run();
-  const RunPlan& plan() const { return plan_; }
 
  private:
   static WorldOptions world_options(const RunOptions& options, const RunPlan& plan);
@@ -57,8 +54,8 @@ class RandomRun {
   bool failed() const { return world_.violation().has_value(); }
   // Runs until `done`, at most the plan's patience; false if that was not enough.
   bool run_until_true(const std::function<bool()>& done);
-  ClientKey client_on(NodeIndex node);
   NodeIndex some_running_node();
+  ClientKey somebody() { return clients_.on(some_running_node()); }
   bool has_room_for(NodeIndex node, const ObjectId& id);
   void expect_ended(const std::vector<RequestNumber>& requests, const std::string& after_what);
   void judge_reads(const std::vector<RequestNumber>& reads);

@@ -173,11 +173,15 @@ class Player {
   // --- doing
 
   RequestNumber reduce(const Command& command, ClientKey who, const ObjectId& target) {
-    ReduceRecord spec;
+    ReduceSpec spec;
+    spec.target = target;
+    spec.type = DType::kU8;
+    spec.wait_if_lost = has(command, "wait_if_lost");
+    spec.timeout_ns = timeout_of(command);
     for (std::size_t i = 4; i < command.words.size(); ++i) spec.sources.push_back(object(command.words[i]));
     spec.count = static_cast<std::uint32_t>(to_number(option(command, "count", std::to_string(spec.sources.size()))));
     const std::uint64_t size = take(parse_size(command.words[3]));
-    return clients_->reduce(who, target, size, spec, timeout_of(command), has(command, "wait_if_lost"));
+    return clients_->reduce(who, spec, size);
   }
 
   void request(const Command& command) {
@@ -194,7 +198,7 @@ class Player {
     } else {
       const ObjectId id = object(command.words[2]);
       if (verb == "get")
-        number = clients_->get(who, id, {timeout, has(command, "wait_if_lost"), has(command, "follow")});
+        number = clients_->get(who, {id, timeout, has(command, "wait_if_lost"), has(command, "follow")});
       if (verb == "remove") number = clients_->remove(who, id, timeout);
       if (verb == "reduce") number = reduce(command, who, id);
       if (verb == "put" || verb == "create") {
@@ -391,7 +395,7 @@ class Player {
     wait_until(kPatience, "cancelled requests do not end", [&] {
       return std::all_of(ledger_.requests.begin() + 1, ledger_.requests.end(), [](const auto& r) { return r.ended; });
     });
-    while (!ledger_.held.empty()) clients_->release(ledger_.held.begin()->first);
+    clients_->release_all();
     std::string wrong;
     const auto agrees = [&] { return (wrong = directory_disagreement(*world_)).empty(); };
     wait_or_say(agrees, wrong);

@@ -92,13 +92,13 @@ class World final : private NetworkSink, private LinksSink, private PlaneSink {
   void pause(NodeIndex node);
   void resume(NodeIndex node);
   void block(NodeIndex from, NodeIndex to);
-  void unblock(NodeIndex from, NodeIndex to);
   void heal();
   void break_connections(NodeIndex a, NodeIndex b);
   void set_rate(NodeIndex node, double bytes_per_second);
   ProcessId process(NodeIndex node) const { return {node, hosts_[node].start}; }
 
   bool running(NodeIndex node) const { return hosts_[node].running; }
+  std::vector<NodeIndex> running_nodes() const;
   bool leaving(NodeIndex node) const { return leaving_.contains(process(node)); }  // was told to stop
   bool paused(NodeIndex node) const { return hosts_[node].paused; }
   // The agent of a running node.
@@ -121,10 +121,8 @@ class World final : private NetworkSink, private LinksSink, private PlaneSink {
   void violate(const std::string& invariant, const std::string& text);
   const std::optional<Violation>& violation() const { return violation_; }
   std::uint64_t digest() const { return digest_; }
-  std::uint64_t steps() const { return steps_; }
   bool any_evicted() const { return any_evicted_; }
 
-  Random& random() { return random_; }
   Trace& trace() { return trace_; }
   const Transfers& transfers() const { return transfers_; }
   bool is_pulling(const Transfer& transfer) const {
@@ -135,8 +133,6 @@ class World final : private NetworkSink, private LinksSink, private PlaneSink {
            plane(transfer.parent.node).is_serving(transfer.serve);
   }
   const Links& links() const { return links_; }
-  const Network& network() const { return network_; }
-  const WorldOptions& options() const { return options_; }
   const Hosts& hosts() const { return hosts_; }
 
  private:
