@@ -31,7 +31,8 @@ const std::map<std::string, Field>& limit_fields() {
       {"max_tombstones", &Limits::max_tombstones}, {"facts_per_message", &Limits::facts_per_message},
       {"slice_bytes", &Limits::slice_bytes},       {"max_slices", &Limits::max_slices},
       {"max_children", &Limits::max_children},     {"default_rate", &Limits::default_rate},
-      {"hop_latency", &Limits::hop_latency},
+      {"hop_latency", &Limits::hop_latency},       {"reduce_width", &Limits::reduce_width},
+      {"gather_for", &Limits::gather_for},         {"tree_work", &Limits::tree_work},
   };
   return kFields;
 }
@@ -178,6 +179,8 @@ class Player {
     spec.type = DType::kU8;
     spec.wait_if_lost = has(command, "wait_if_lost");
     spec.timeout_ns = timeout_of(command);
+    if (has(command, "spread"))
+      spec.spread = command.options.at("spread") == "slices" ? Spread::kSlices : Spread::kByCost;
     for (std::size_t i = 4; i < command.words.size(); ++i) spec.sources.push_back(object(command.words[i]));
     spec.count = static_cast<std::uint32_t>(to_number(option(command, "count", std::to_string(spec.sources.size()))));
     const std::uint64_t size = take(parse_size(command.words[3]));
@@ -201,6 +204,7 @@ class Player {
         number = clients_->get(who, {id, timeout, has(command, "wait_if_lost"), has(command, "follow")});
       if (verb == "remove") number = clients_->remove(who, id, timeout);
       if (verb == "reduce") number = reduce(command, who, id);
+      if (verb == "report") number = clients_->report(who, id);
       if (verb == "put" || verb == "create") {
         const std::uint64_t size = take(parse_size(command.words[3]));
         if (verb == "put" && size > limits_.inline_bytes) throw Wrong{"'put' takes at most inline_bytes: use create"};
@@ -320,9 +324,13 @@ class Player {
     }
     if (what == "shown") return expect_shown(command, number);
     wait_until(patience(command), subject + " does not end", [&] { return request.ended; });
-    if (what == "ready") return expect_ready(command, request);
+    if (what == "ready") return expect_objects(command, request.ready);
+    if (what == "used") return expect_objects(command, used_sources(request));
     if (outcome(request) != what)
       throw Wrong{subject + " ended as " + outcome(request) + " (" + request.message + "), expected was " + what};
+    if (has(command, "naming") &&
+        request.message.find(object(command.options.at("naming")).to_string()) == std::string::npos)
+      throw Wrong{subject + " does not name it: " + request.message};
     if (!has(command, "of")) return;
     const PutNumber put = ledger_.requests[named(command.options.at("of"))].put;
     if (!request.got || *request.got != put) throw Wrong{subject + " has the bytes of another put"};
@@ -346,11 +354,21 @@ class Player {
     });
   }
 
-  void expect_ready(const Command& command, const RequestRecord& request) {
+  static std::vector<ObjectId> used_sources(const RequestRecord& request) {
+    std::vector<ObjectId> used;
+    if (!request.report || request.report->phase != ReducePhase::kDone) throw Wrong{"the reduce is not done"};
+    for (const SourceReport& source : request.report->sources)
+      if (source.state == SourceState::kUsed) used.push_back(source.id);
+    return used;
+  }
+
+  void expect_objects(const Command& command, const std::vector<ObjectId>& found) {
     std::set<ObjectId> wanted;
     for (std::size_t i = 3; i < command.words.size(); ++i) wanted.insert(object(command.words[i]));
-    if (std::set<ObjectId>(request.ready.begin(), request.ready.end()) != wanted)
-      throw Wrong{"other objects are ready: " + std::to_string(request.ready.size()) + " of them"};
+    if (std::set<ObjectId>(found.begin(), found.end()) == wanted) return;
+    std::string names;
+    for (const ObjectId& id : found) names += " " + judge_->object(id);
+    throw Wrong{"it is others:" + names};
   }
 
   void expect_of_node(const Command& command) {
