@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "sim/failovers.h"
 #include "sim/judge.h"
 #include "sim/ledger.h"
 #include "sim/world.h"
@@ -11,7 +12,8 @@ namespace hoplite::sim {
 
 class Clients final : public WorldObserver {
  public:
-  Clients(World& world, Ledger& ledger, Judge& judge) : world_(world), ledger_(ledger), judge_(judge) {
+  Clients(World& world, Ledger& ledger, Judge& judge)
+      : world_(world), ledger_(ledger), judge_(judge), failovers_(world, ledger) {
     world_.observe(this);
   }
 
@@ -37,41 +39,29 @@ class Clients final : public WorldObserver {
   void release(HeldNumber held);
   void release_all();
 
+  const Failovers& failovers() const { return failovers_; }
   std::vector<ClientKey> attached_to(NodeIndex node) const;
   ClientKey on(NodeIndex node);  // the first of those; a new one where nobody is
 
   void on_reply(ClientKey client, std::uint64_t request, const ipc::Reply& reply) override;
-  void on_transfer(const Transfer& transfer) override { judge_.transfer_began(transfer); }
-  void on_step(NodeIndex) override { judge_.watch_unpinned(); }
+  void on_transfer(const Transfer& transfer) override;
+  void on_step(NodeIndex node) override;
   void on_leave(NodeIndex node) override { judge_.copies_go(node); }
   void on_death(NodeIndex node) override;
+  void on_break(NodeIndex a, NodeIndex b) override { failovers_.connections_break(a, b); }
   void on_rename(NodeIndex node, NodeRef before) override { judge_.renamed(node, before); }
 
  private:
+  struct Answer;
   RequestNumber note(Ask kind, ClientKey client, ObjectId id, std::int64_t timeout_ns);
   PutNumber note_put(ClientKey client, ObjectId id, std::uint64_t size);
   void name_put(PutNumber put, ObjectId id);
   void orphan(ClientKey client);
-  void end(RequestNumber number, Code code, const std::string& message);
-
-  void replied(RequestNumber number, const ipc::Failed& failed);
-  void replied(RequestNumber number, const ipc::PutDone& done);
-  void replied(RequestNumber number, const ipc::UseCreate& use);
-  void replied(RequestNumber number, const ipc::Created& created);
-  void replied(RequestNumber number, const ipc::View& view);
-  void replied(RequestNumber number, const ipc::Opened& opened);
-  void replied(RequestNumber number, const ipc::Grown& grown);
-  void replied(RequestNumber number, const ipc::Reset& reset);
-  void replied(RequestNumber number, const ipc::WaitDone& done);
-  void replied(RequestNumber number, const ipc::Removed& removed);
-  void replied(RequestNumber number, const ipc::Reducing& reducing);
-  void replied(RequestNumber number, const ipc::Reported& reduction);
-  template <typename Other>
-  void replied(RequestNumber number, const Other&);
 
   World& world_;
   Ledger& ledger_;
   Judge& judge_;
+  Failovers failovers_;
   std::vector<ClientKey> attached_;
   std::map<ClientKey, std::uint32_t> minted_;
 };

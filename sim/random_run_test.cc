@@ -25,9 +25,9 @@ TEST(DrawPlan, IsAFunctionOfTheSeedAndVaries) {
 TEST(RandomRun, IsTheSameEveryTimeTracedOrNot) {
   std::set<std::uint64_t> digests;
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
-    const RunResult once = RandomRun({seed, {}, nullptr}).run();
+    const RunResult once = run_random({seed, {}, nullptr});
     std::ostringstream trace;
-    const RunResult again = RandomRun({seed, {}, &trace}).run();
+    const RunResult again = run_random({seed, {}, &trace});
     EXPECT_EQ(once.digest, again.digest);
     EXPECT_EQ(once.events, again.events);
     EXPECT_FALSE(trace.str().empty());

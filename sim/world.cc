@@ -79,6 +79,12 @@ void World::violate(const std::string& invariant, const std::string& text) {
   trace_.say(now(), "", "VIOLATION of " + invariant + ": " + text);
 }
 
+std::uint64_t World::repairs() const {
+  std::uint64_t total = repairs_of_the_dead_;
+  for (const NodeIndex node : running_nodes()) total += nodes_[node].agent->repairs();
+  return total;
+}
+
 // --- nodes
 
 std::vector<NodeIndex> World::running_nodes() const {
@@ -150,6 +156,7 @@ void World::crash(NodeIndex node, Crash how) {
   host.paused = false;
   host.powered = how == Crash::kProcess;
   host.inbox.clear();
+  repairs_of_the_dead_ += nodes_[node].agent->repairs();
   nodes_[node].agent.reset();
   nodes_[node].plane.reset();
   nodes_[node].open.clear();
@@ -210,6 +217,7 @@ void World::heal() {
 }
 
 void World::break_connections(NodeIndex a, NodeIndex b) {
+  if (observer_ != nullptr) observer_->on_break(a, b);
   trace_.tell(now(), a, "loses its connections with ", node_name(b));
   network_.break_between(a, b);
   links_.break_between(a, b);

@@ -60,6 +60,7 @@ class WorldObserver {
   virtual void on_step(NodeIndex) {}                           // after its effects have been carried out
   virtual void on_leave(NodeIndex node) = 0;                   // it says goodbye, and will be gone in a moment
   virtual void on_death(NodeIndex node) = 0;                   // after the process is gone
+  virtual void on_break(NodeIndex, NodeIndex) {}               // before the connections of the two break
   virtual void on_rename(NodeIndex node, NodeRef before) = 0;  // it heard that it was given up
 };
 
@@ -122,6 +123,8 @@ class World final : private NetworkSink, private LinksSink, private PlaneSink {
   const std::optional<Violation>& violation() const { return violation_; }
   std::uint64_t digest() const { return digest_; }
   bool any_evicted() const { return any_evicted_; }
+  // What homes heard from full announcements only (core/directory/directory.h), those included that have died.
+  std::uint64_t repairs() const;
 
   Trace& trace() { return trace_; }
   const Transfers& transfers() const { return transfers_; }
@@ -216,6 +219,7 @@ class World final : private NetworkSink, private LinksSink, private PlaneSink {
   std::uint64_t digest_ = 0;
   std::uint64_t steps_ = 0;
   bool any_evicted_ = false;
+  std::uint64_t repairs_of_the_dead_ = 0;
   std::vector<Effects> spare_effects_;  // emptied vectors, to be used again
   std::map<ProcessId, bool> leaving_;   // whether it has said goodbye
 };
