@@ -118,6 +118,10 @@ struct Ledger {
   bool is_reduced(const ObjectRecord& object) const {
     return std::ranges::any_of(object.puts, [&](PutNumber put) { return puts[put].reduce.has_value(); });
   }
+  // Whether the bytes of one of its puts were handed over before this.
+  bool is_sealed(const ObjectRecord& object, Time now) const {
+    return std::ranges::any_of(object.puts, [&](PutNumber put) { return puts[put].sealed <= now; });
+  }
   // What is known of an id; an empty record if nothing.
   const ObjectRecord& about(const ObjectId& id) const {
     static const ObjectRecord kNothing;

@@ -114,7 +114,7 @@ Result<Scenario> parse_scenario(std::string_view text) {
     const auto form = request ? check_form(kRequests, line, command->words[1], command->words.size() - 2)
                               : check_form(kVerbs, line, command->verb(), command->words.size() - 1);
     if (!form) return form.error();
-    scenario.commands.push_back(std::move(*command));
+    scenario.push_back(std::move(*command));
   }
   return scenario;
 }

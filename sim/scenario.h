@@ -42,18 +42,13 @@ struct Command {
   const std::string& verb() const { return words.front(); }
 };
 
-struct Scenario {
-  std::vector<Command> commands;
-};
+using Scenario = std::vector<Command>;
 
 // kInvalidArgument with the number of the line, for anything that is not as above. Checks form, not sense: that `get` names
 // a node that exists is seen when it runs.
 Result<Scenario> parse_scenario(std::string_view text);
 
-struct ScenarioResult {
-  bool passed = false;
-  std::string failure;  // with the line
-};
-ScenarioResult run_scenario(const Scenario& scenario, std::uint64_t seed, std::ostream* trace);
+// What is wrong, with the line; "" if it passed.
+std::string run_scenario(const Scenario& scenario, std::uint64_t seed, std::ostream* trace);
 
 }  // namespace hoplite::sim

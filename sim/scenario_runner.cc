@@ -54,10 +54,10 @@ class Player {
  public:
   Player(std::uint64_t seed, std::ostream* trace) : seed_(seed), trace_(trace) {}
 
-  ScenarioResult play(const Scenario& scenario) {
+  std::string play(const Scenario& scenario) {
     int line = 0;
     try {
-      for (const Command& command : scenario.commands) {
+      for (const Command& command : scenario) {
         line = command.line;
         run(command);
         look_around();
@@ -65,9 +65,9 @@ class Player {
       line = -1;
       finish();
     } catch (const Wrong& wrong) {
-      return {false, (line < 0 ? "at the end" : "line " + std::to_string(line)) + ": " + wrong.what};
+      return (line < 0 ? "at the end" : "line " + std::to_string(line)) + ": " + wrong.what;
     }
-    return {true, {}};
+    return "";
   }
 
  private:
@@ -294,12 +294,11 @@ class Player {
     if (!world_->run_for(time)) throw Wrong{world_->violation()->invariant + ": " + world_->violation()->text};
   }
 
+  // What is wrong otherwise may be put into words by the condition itself.
   template <typename Condition>
-  void wait_until(Duration most, const std::string& otherwise, Condition condition) {
-    for (const Time end = world_->now() + most; !condition();) {
+  void wait_until(Duration most, const std::string& otherwise, Condition condition, Duration step = Duration::us(200)) {
+    for (const Time end = world_->now() + most; !condition(); pass(step))
       if (world_->now() >= end) throw Wrong{otherwise};
-      pass(Duration::us(200));
-    }
   }
 
   void look_around() {
@@ -374,27 +373,20 @@ class Player {
   void expect_of_node(const Command& command) {
     const NodeIndex index = running_node(command.words[1]);
     if (command.words.size() != 4) throw Wrong{"expect NODE used|objects|growing|members NUMBER"};
-    const std::string& what = command.words[2];
+    static const std::map<std::string, std::uint64_t ipc::Status::*> kFigures{{"used", &ipc::Status::used},
+                                                                              {"objects", &ipc::Status::objects},
+                                                                              {"growing", &ipc::Status::growing},
+                                                                              {"members", &ipc::Status::members}};
+    const auto figure = kFigures.find(command.words[2]);
+    if (figure == kFigures.end()) throw Wrong{"nothing is known of '" + command.words[2] + "'"};
     const std::uint64_t wanted = take(parse_size(command.words[3]));
-    std::uint64_t found = 0;
-    const auto look = [&] {
-      const ipc::Status status = world_->agent(index).status();
-      if (what == "used") found = status.used;
-      else if (what == "objects") found = status.objects;
-      else if (what == "growing") found = status.growing;
-      else if (what == "members") found = status.members;
-      else throw Wrong{"nothing is known of '" + what + "'"};
-      return found == wanted;
+    std::string found;
+    const auto fits = [&] {
+      const std::uint64_t value = world_->agent(index).status().*figure->second;
+      found = command.words[1] + " has " + command.words[2] + " " + std::to_string(value);
+      return value == wanted;
     };
-    if (!has(command, "within")) {
-      if (!look()) throw Wrong{command.words[1] + " has " + what + " " + std::to_string(found)};
-      return;
-    }
-    try {
-      wait_until(patience(command), "", look);
-    } catch (const Wrong& wrong) {
-      throw Wrong{wrong.what.empty() ? command.words[1] + " has " + what + " " + std::to_string(found) : wrong.what};
-    }
+    wait_until(has(command, "within") ? patience(command) : Duration{}, found, fits);
   }
 
   // Everything is given back and deleted, and nothing may be left.
@@ -416,17 +408,12 @@ class Player {
     clients_->release_all();
     std::string wrong;
     const auto agrees = [&] { return (wrong = directory_disagreement(*world_)).empty(); };
-    wait_or_say(agrees, wrong);
+    wait_until(kPatience, wrong, agrees, Duration::ms(20));
     std::set<ObjectId> ids = ids_with_copies(*world_);
     for (const auto& [id, record] : ledger_.objects) ids.insert(id);
     for (const ObjectId& id : ids) clients_->remove(client(somebody, "c1"), id, kNoTimeout);
-    wait_or_say([&] { return (wrong = leftovers(*world_)).empty(); }, wrong);
-  }
-
-  template <typename Condition>
-  void wait_or_say(Condition condition, const std::string& wrong) {
-    for (const Time end = world_->now() + kPatience; !condition(); pass(Duration::ms(20)))
-      if (world_->now() >= end) throw Wrong{wrong};
+    const auto nothing_left = [&] { return (wrong = leftovers(*world_)).empty(); };
+    wait_until(kPatience, wrong, nothing_left, Duration::ms(20));
   }
 
   std::uint64_t seed_;
@@ -444,7 +431,7 @@ class Player {
 
 }  // namespace
 
-ScenarioResult run_scenario(const Scenario& scenario, std::uint64_t seed, std::ostream* trace) {
+std::string run_scenario(const Scenario& scenario, std::uint64_t seed, std::ostream* trace) {
   return Player(seed, trace).play(scenario);
 }
 
