@@ -5,6 +5,7 @@
 #include <set>
 #include <sstream>
 
+#include "sim/draw.h"
 #include "sim/invariants.h"
 #include "sim/many_runs.h"
 #include "sim/options.h"
