@@ -15,9 +15,9 @@ namespace {
 class RandomRun {
  public:
   explicit RandomRun(const RunOptions& options)
-      : plan_(draw_plan(options.seed, options.nodes)),
+      : plan_(plan_for(options)),
         random_(mix64(options.seed) ^ 0x6c6f6164ULL),
-        world_(world_options(options, plan_)),
+        world_(plan_),
         judge_(world_, ledger_, {plan_.patience, plan_.beat + Duration::s(1)}),  // a dial may take a second to fail
         clients_(world_, ledger_, judge_),
         workload_(world_, clients_, ledger_, judge_, plan_, random_),
@@ -39,18 +39,10 @@ class RandomRun {
   }
 
  private:
-  static WorldOptions world_options(const RunOptions& options, const RunPlan& plan) {
-    WorldOptions world;
-    world.seed = mix64(options.seed);
-    world.limits = plan.limits;
-    world.network = plan.network;
-    world.links = plan.links;
-    world.lanes = plan.lanes;
-    world.post_delay = plan.post_delay;
-    world.client_delay = plan.client_delay;
-    world.max_events = 3'000'000;
-    world.trace = options.trace;
-    return world;
+  static RunPlan plan_for(const RunOptions& options) {
+    RunPlan plan = draw_plan(options.seed, options.nodes);
+    plan.trace = options.trace;
+    return plan;
   }
 
   bool failed() const { return world_.violation().has_value(); }
