@@ -22,6 +22,11 @@ std::vector<ClientKey> Clients::attached_to(NodeIndex node) const {
   return found;
 }
 
+ClientKey Clients::on(NodeIndex node) {
+  const std::vector<ClientKey> there = attached_to(node);
+  return there.empty() ? attach(node) : there.front();
+}
+
 ObjectId Clients::new_id(ClientKey client) {
   const NodeIndex node = world_.node_of(client);
   return {world_.hosts()[node].ref.id.value, std::uint64_t{world_.number_of(client)} << 32 | ++minted_[client]};
@@ -30,6 +35,17 @@ ObjectId Clients::new_id(ClientKey client) {
 void Clients::on_death(NodeIndex node) {
   for (const ClientKey client : attached_to(node)) orphan(client);
   judge_.copies_go(node);
+  failovers_.node_died(node);
+}
+
+void Clients::on_transfer(const Transfer& transfer) {
+  judge_.transfer_began(transfer);
+  failovers_.transfer_began(transfer);
+}
+
+void Clients::on_step(NodeIndex node) {
+  judge_.watch_unpinned();
+  failovers_.look_at(node);
 }
 
 // Nobody will hear the answers, and the memory is out of sight.
@@ -135,11 +151,11 @@ bool Clients::abort(RequestNumber create) {
   return true;
 }
 
-RequestNumber Clients::get(ClientKey client, ObjectId id, const GetSpec& spec) {
-  const RequestNumber number = note(Ask::kGet, client, id, spec.timeout_ns);
-  ledger_.requests[number].wait_if_lost = spec.wait_if_lost;
-  ledger_.requests[number].follow = spec.follow;
-  world_.ask(client, number, ipc::Get{id, spec.timeout_ns, spec.wait_if_lost, spec.follow, spec.priority});
+RequestNumber Clients::get(ClientKey client, const ipc::Get& get) {
+  const RequestNumber number = note(Ask::kGet, client, get.id, get.timeout_ns);
+  ledger_.requests[number].wait_if_lost = get.wait_if_lost;
+  ledger_.requests[number].follow = get.follow;
+  world_.ask(client, number, get);
   return number;
 }
 
@@ -160,25 +176,15 @@ RequestNumber Clients::remove(ClientKey client, ObjectId id, std::int64_t timeou
   return number;
 }
 
-RequestNumber Clients::reduce(ClientKey client, ObjectId target, std::uint64_t size, const ReduceRecord& spec,
-                              std::int64_t timeout_ns, bool wait_if_lost) {
-  const RequestNumber number = note(Ask::kReduce, client, target, kNoTimeout);
-  const PutNumber put = ledger_.requests[number].put = note_put(client, target, size);
+RequestNumber Clients::reduce(ClientKey client, const ReduceSpec& spec, std::uint64_t size) {
+  const RequestNumber number = note(Ask::kReduce, client, spec.target, kNoTimeout);
+  const PutNumber put = ledger_.requests[number].put = note_put(client, spec.target, size);
   PutRecord& record = ledger_.puts[put];
-  record.reduce = spec;
-  if (timeout_ns != kNoTimeout) record.reduce->deadline = world_.now() + Duration{timeout_ns};
+  record.reduce.emplace(ReduceRecord{spec, Time::never(), {}});
+  if (spec.timeout_ns != kNoTimeout) record.reduce->deadline = world_.now() + Duration{spec.timeout_ns};
   record.sealed = world_.now();
   record.commit = number;
-  ReduceSpec asked;
-  asked.target = target;
-  asked.sources = spec.sources;
-  asked.op = spec.op;
-  asked.type = spec.type;
-  asked.count = spec.count;
-  asked.spread = spec.spread;
-  asked.wait_if_lost = wait_if_lost;
-  asked.timeout_ns = timeout_ns;
-  world_.ask(client, number, ipc::Reduce{std::move(asked)});
+  world_.ask(client, number, ipc::Reduce{spec});
   return number;
 }
 
@@ -205,7 +211,126 @@ void Clients::release(HeldNumber number) {
   ledger_.held.erase(it);
 }
 
+void Clients::release_all() {
+  while (!ledger_.held.empty()) release(ledger_.held.begin()->first);
+}
+
 // --- replies
+
+// What one reply does to the ledger, one function for each kind.
+struct Clients::Answer {
+  World& world;
+  Ledger& ledger;
+  Judge& judge;
+  Clients& clients;
+  RequestNumber number;
+  RequestRecord& request;
+
+  void end(Code code, const std::string& message = {}) const {
+    request.ended = true;
+    request.ended_at = world.now();
+    request.code = code;
+    request.message = message;
+  }
+  // False, and that is a violation, if the reply does not belong to the request.
+  bool fits(bool it_does, const char* what) const {
+    if (!it_does) judge.wrong_answer(number, what);
+    return it_does;
+  }
+  bool asked_for(const ObjectId& id) const { return request.id.is_nil() || request.id == id; }
+  Held& hold(CopyKey copy, Version version, std::uint64_t offset, std::uint64_t size, std::uint64_t shown) const {
+    request.held = ledger.next_held++;
+    Held& held = ledger.held[request.held];
+    held = {request.client, request.node, number, request.id, copy, version, offset, size, shown, {}};
+    return held;
+  }
+
+  void operator()(const ipc::Failed& failed) const {
+    end(failed.code, failed.message);
+    if (request.put != 0) {
+      PutRecord& put = ledger.puts[request.put];
+      put.refused = failed.code == Code::kExists || failed.code == Code::kDeleted;
+      if (request.kind == Ask::kCreate) put.given_up = true;
+    }
+    judge.request_failed(number);
+  }
+  void operator()(const ipc::PutDone& done) const {
+    if (!fits(request.kind == Ask::kPut || request.kind == Ask::kSeal, "PutDone")) return;
+    if (!fits(asked_for(done.id), "PutDone of another id")) return;
+    end(Code::kOk);
+    clients.name_put(request.put, done.id);
+    request.id = done.id;
+    ledger.puts[request.put].done = world.now();
+    judge.put_done(request.put);
+  }
+  void operator()(const ipc::UseCreate&) const {
+    if (!fits(request.kind == Ask::kPut, "UseCreate")) return;
+    end(Code::kOk, "use create");
+    request.use_create = true;
+    ledger.puts[request.put].sealed = Time::never();
+    ledger.puts[request.put].given_up = true;
+  }
+  void operator()(const ipc::Created& created) const {
+    if (!fits(request.kind == Ask::kCreate, "Created")) return;
+    const std::uint64_t size = ledger.puts[request.put].size;
+    if (!fits(created.size == size && asked_for(created.id), "Created with another size or id")) return;
+    if (!fits(created.offset + size <= world.capacity(request.node), "Created outside the arena")) return;
+    end(Code::kOk);
+    clients.name_put(request.put, created.id);
+    request.id = created.id;
+    ledger.writing[number] = {request.client, request.node, request.put, created.copy, created.offset, size, 0};
+  }
+  void operator()(const ipc::View& view) const {
+    if (!fits(request.kind == Ask::kGet, "View")) return;
+    judge.follow_ended(number, view.version);
+    end(Code::kOk);
+    request.got = judge.view_shown(number, hold(view.copy, view.version, view.offset, view.size, view.size));
+  }
+  void operator()(const ipc::Opened& opened) const {
+    if (!fits(request.kind == Ask::kGet && request.follow, "Opened")) return;
+    judge.follow_began(number);
+    request.following = {opened.copy, opened.version};
+    judge.growth_shown(hold(opened.copy, opened.version, opened.offset, opened.size, opened.bytes));
+  }
+  void operator()(const ipc::Grown& grown) const {
+    if (!fits(request.kind == Ask::kGet && request.follow, "Grown")) return;
+    const auto it = ledger.held.find(request.held);
+    if (it == ledger.held.end()) return;  // already given back
+    const bool sane = grown.bytes >= it->second.shown && grown.bytes <= it->second.size;
+    if (!fits(sane, "Grown to fewer bytes than before, or to more than there are")) return;
+    it->second.shown = grown.bytes;
+    judge.growth_shown(it->second);
+  }
+  void operator()(const ipc::Reset&) const {
+    if (!fits(request.kind == Ask::kGet && request.follow, "Reset")) return;
+    request.held = 0;  // what was shown stays as it is until it is released
+    request.following.reset();
+  }
+  void operator()(const ipc::WaitDone& done) const {
+    if (!fits(request.kind == Ask::kWait, "WaitDone")) return;
+    end(Code::kOk);
+    request.ready = done.ready;
+    judge.wait_done(number);
+  }
+  void operator()(const ipc::Removed& removed) const {
+    if (!fits(request.kind == Ask::kRemove, "Removed")) return;
+    end(Code::kOk);
+    RemoveRecord& remove = ledger.objects[request.id].removes[request.remove];
+    remove.done = world.now();
+    remove.existed = removed.existed;
+  }
+  void operator()(const ipc::Reducing& reducing) const {
+    if (fits(request.kind == Ask::kReduce && reducing.target == request.id, "Reducing of another target"))
+      end(Code::kOk);
+  }
+  void operator()(const ipc::Reported& reduction) const {
+    if (!fits(request.kind == Ask::kReport, "Reported")) return;
+    end(Code::kOk);
+    request.report = reduction.report;
+    judge.reported(number);
+  }
+  void operator()(const auto&) const { fits(false, "something else"); }
+};
 
 void Clients::on_reply(ClientKey client, std::uint64_t number, const ipc::Reply& reply) {
   if (number == 0 || number >= ledger_.requests.size() || ledger_.requests[number].client != client)
@@ -213,139 +338,7 @@ void Clients::on_reply(ClientKey client, std::uint64_t number, const ipc::Reply&
                                             std::to_string(client) + " has not made");
   if (ledger_.requests[number].ended)
     return world_.violate("one-answer", "a second answer to request " + std::to_string(number));
-  std::visit([&](const auto& message) { replied(number, message); }, reply);
-}
-
-void Clients::end(RequestNumber number, Code code, const std::string& message) {
-  RequestRecord& request = ledger_.requests[number];
-  request.ended = true;
-  request.ended_at = world_.now();
-  request.code = code;
-  request.message = message;
-}
-
-void Clients::replied(RequestNumber number, const ipc::Failed& failed) {
-  const RequestRecord& request = ledger_.requests[number];
-  end(number, failed.code, failed.message);
-  if (request.put != 0) {
-    PutRecord& put = ledger_.puts[request.put];
-    put.refused = failed.code == Code::kExists || failed.code == Code::kDeleted;
-    if (request.kind == Ask::kCreate) put.given_up = true;
-  }
-  judge_.request_failed(number);
-}
-
-void Clients::replied(RequestNumber number, const ipc::PutDone& done) {
-  const RequestRecord& request = ledger_.requests[number];
-  if (request.kind != Ask::kPut && request.kind != Ask::kSeal) return judge_.wrong_answer(number, "PutDone");
-  if (!request.id.is_nil() && request.id != done.id) return judge_.wrong_answer(number, "PutDone of another id");
-  end(number, Code::kOk, {});
-  name_put(request.put, done.id);
-  ledger_.requests[number].id = done.id;
-  ledger_.puts[request.put].done = world_.now();
-  judge_.put_done(request.put);
-}
-
-void Clients::replied(RequestNumber number, const ipc::UseCreate&) {
-  const RequestRecord& request = ledger_.requests[number];
-  if (request.kind != Ask::kPut) return judge_.wrong_answer(number, "UseCreate");
-  end(number, Code::kOk, "use create");
-  ledger_.requests[number].use_create = true;
-  ledger_.puts[request.put].sealed = Time::never();
-  ledger_.puts[request.put].given_up = true;
-}
-
-void Clients::replied(RequestNumber number, const ipc::Created& created) {
-  const RequestRecord& request = ledger_.requests[number];
-  if (request.kind != Ask::kCreate) return judge_.wrong_answer(number, "Created");
-  const std::uint64_t size = ledger_.puts[request.put].size;
-  if (created.size != size || (!request.id.is_nil() && request.id != created.id))
-    return judge_.wrong_answer(number, "Created with another size or id");
-  if (created.offset + size > world_.capacity(request.node))
-    return judge_.wrong_answer(number, "Created outside the arena");
-  end(number, Code::kOk, {});
-  name_put(request.put, created.id);
-  ledger_.requests[number].id = created.id;
-  ledger_.writing[number] = {request.client, request.node, request.put, created.copy, created.offset, size, 0};
-}
-
-void Clients::replied(RequestNumber number, const ipc::View& view) {
-  RequestRecord& request = ledger_.requests[number];
-  if (request.kind != Ask::kGet) return judge_.wrong_answer(number, "View");
-  judge_.follow_ended(number, view.version);
-  end(number, Code::kOk, {});
-  const HeldNumber held_number = ledger_.next_held++;
-  Held& held = ledger_.held[held_number];
-  held = {request.client, request.node, number,    request.id, view.copy,
-          view.version,   view.offset,  view.size, view.size,  {}};
-  request.held = held_number;
-  request.got = judge_.view_shown(number, held);
-}
-
-void Clients::replied(RequestNumber number, const ipc::Opened& opened) {
-  RequestRecord& request = ledger_.requests[number];
-  if (request.kind != Ask::kGet || !request.follow) return judge_.wrong_answer(number, "Opened");
-  judge_.follow_began(number);
-  request.following = {opened.copy, opened.version};
-  const HeldNumber held_number = ledger_.next_held++;
-  Held& held = ledger_.held[held_number];
-  held = {request.client, request.node,  number,      request.id,   opened.copy,
-          opened.version, opened.offset, opened.size, opened.bytes, {}};
-  request.held = held_number;
-  judge_.growth_shown(held);
-}
-
-void Clients::replied(RequestNumber number, const ipc::Grown& grown) {
-  const RequestRecord& request = ledger_.requests[number];
-  if (request.kind != Ask::kGet || !request.follow) return judge_.wrong_answer(number, "Grown");
-  const auto it = ledger_.held.find(request.held);
-  if (it == ledger_.held.end()) return;  // already given back
-  if (grown.bytes < it->second.shown || grown.bytes > it->second.size)
-    return judge_.wrong_answer(number, "Grown to fewer bytes than before, or to more than there are");
-  it->second.shown = grown.bytes;
-  judge_.growth_shown(it->second);
-}
-
-void Clients::replied(RequestNumber number, const ipc::Reset&) {
-  RequestRecord& request = ledger_.requests[number];
-  if (request.kind != Ask::kGet || !request.follow) return judge_.wrong_answer(number, "Reset");
-  request.held = 0;  // what was shown stays as it is until it is released
-  request.following.reset();
-}
-
-void Clients::replied(RequestNumber number, const ipc::WaitDone& done) {
-  if (ledger_.requests[number].kind != Ask::kWait) return judge_.wrong_answer(number, "WaitDone");
-  end(number, Code::kOk, {});
-  ledger_.requests[number].ready = done.ready;
-  judge_.wait_done(number);
-}
-
-void Clients::replied(RequestNumber number, const ipc::Removed& removed) {
-  const RequestRecord& request = ledger_.requests[number];
-  if (request.kind != Ask::kRemove) return judge_.wrong_answer(number, "Removed");
-  end(number, Code::kOk, {});
-  RemoveRecord& remove = ledger_.objects[request.id].removes[request.remove];
-  remove.done = world_.now();
-  remove.existed = removed.existed;
-}
-
-void Clients::replied(RequestNumber number, const ipc::Reducing& reducing) {
-  const RequestRecord& request = ledger_.requests[number];
-  if (request.kind != Ask::kReduce || reducing.target != request.id)
-    return judge_.wrong_answer(number, "Reducing of another target");
-  end(number, Code::kOk, {});
-}
-
-void Clients::replied(RequestNumber number, const ipc::Reported& reduction) {
-  if (ledger_.requests[number].kind != Ask::kReport) return judge_.wrong_answer(number, "Reduction");
-  end(number, Code::kOk, {});
-  ledger_.requests[number].report = reduction.report;
-  judge_.reported(number);
-}
-
-template <typename Other>
-void Clients::replied(RequestNumber number, const Other&) {
-  judge_.wrong_answer(number, "something else");
+  std::visit(Answer{world_, ledger_, judge_, *this, number, ledger_.requests[number]}, reply);
 }
 
 }  // namespace hoplite::sim

@@ -3,22 +3,17 @@
 
 #include <vector>
 
+#include "sim/failovers.h"
 #include "sim/judge.h"
 #include "sim/ledger.h"
 #include "sim/world.h"
 
 namespace hoplite::sim {
 
-struct GetSpec {
-  std::int64_t timeout_ns = kNoTimeout;
-  bool wait_if_lost = false;
-  bool follow = false;
-  Priority priority = Priority::kNormal;
-};
-
 class Clients final : public WorldObserver {
  public:
-  Clients(World& world, Ledger& ledger, Judge& judge) : world_(world), ledger_(ledger), judge_(judge) {
+  Clients(World& world, Ledger& ledger, Judge& judge)
+      : world_(world), ledger_(ledger), judge_(judge), failovers_(world, ledger) {
     world_.observe(this);
   }
 
@@ -31,11 +26,10 @@ class Clients final : public WorldObserver {
   // --- requests; `client` must be attached
   RequestNumber put(ClientKey client, ObjectId id, std::uint64_t size, std::int64_t timeout_ns);
   RequestNumber create(ClientKey client, ObjectId id, std::uint64_t size, std::int64_t timeout_ns);
-  RequestNumber get(ClientKey client, ObjectId id, const GetSpec& spec);
+  RequestNumber get(ClientKey client, const ipc::Get& get);
   RequestNumber wait(ClientKey client, std::vector<ObjectId> ids, std::uint32_t count, std::int64_t timeout_ns);
   RequestNumber remove(ClientKey client, ObjectId id, std::int64_t timeout_ns);
-  RequestNumber reduce(ClientKey client, ObjectId target, std::uint64_t size, const ReduceRecord& spec,
-                       std::int64_t timeout_ns, bool wait_if_lost);
+  RequestNumber reduce(ClientKey client, const ReduceSpec& spec, std::uint64_t size);  // `size` is the target's
   RequestNumber report(ClientKey client, ObjectId target);
   void cancel(RequestNumber request);
   // Of what `create` has opened: false if it is not there (yet, or any more).
@@ -43,42 +37,31 @@ class Clients final : public WorldObserver {
   RequestNumber seal(RequestNumber create, std::int64_t timeout_ns);  // 0 if it is not there
   bool abort(RequestNumber create);
   void release(HeldNumber held);
+  void release_all();
 
-  const std::vector<ClientKey>& attached() const { return attached_; }
+  const Failovers& failovers() const { return failovers_; }
   std::vector<ClientKey> attached_to(NodeIndex node) const;
+  ClientKey on(NodeIndex node);  // the first of those; a new one where nobody is
 
   void on_reply(ClientKey client, std::uint64_t request, const ipc::Reply& reply) override;
-  void on_transfer(const Transfer& transfer) override { judge_.transfer_began(transfer); }
-  void on_step(NodeIndex) override { judge_.watch_unpinned(); }
+  void on_transfer(const Transfer& transfer) override;
+  void on_step(NodeIndex node) override;
   void on_leave(NodeIndex node) override { judge_.copies_go(node); }
   void on_death(NodeIndex node) override;
+  void on_break(NodeIndex a, NodeIndex b) override { failovers_.connections_break(a, b); }
   void on_rename(NodeIndex node, NodeRef before) override { judge_.renamed(node, before); }
 
  private:
+  struct Answer;
   RequestNumber note(Ask kind, ClientKey client, ObjectId id, std::int64_t timeout_ns);
   PutNumber note_put(ClientKey client, ObjectId id, std::uint64_t size);
   void name_put(PutNumber put, ObjectId id);
   void orphan(ClientKey client);
-  void end(RequestNumber number, Code code, const std::string& message);
-
-  void replied(RequestNumber number, const ipc::Failed& failed);
-  void replied(RequestNumber number, const ipc::PutDone& done);
-  void replied(RequestNumber number, const ipc::UseCreate& use);
-  void replied(RequestNumber number, const ipc::Created& created);
-  void replied(RequestNumber number, const ipc::View& view);
-  void replied(RequestNumber number, const ipc::Opened& opened);
-  void replied(RequestNumber number, const ipc::Grown& grown);
-  void replied(RequestNumber number, const ipc::Reset& reset);
-  void replied(RequestNumber number, const ipc::WaitDone& done);
-  void replied(RequestNumber number, const ipc::Removed& removed);
-  void replied(RequestNumber number, const ipc::Reducing& reducing);
-  void replied(RequestNumber number, const ipc::Reported& reduction);
-  template <typename Other>
-  void replied(RequestNumber number, const Other&);
 
   World& world_;
   Ledger& ledger_;
   Judge& judge_;
+  Failovers failovers_;
   std::vector<ClientKey> attached_;
   std::map<ClientKey, std::uint32_t> minted_;
 };

@@ -157,6 +157,8 @@ RunPlan draw_plan(std::uint64_t seed, std::optional<std::uint32_t> nodes) {
   Random random(mix64(seed) ^
                 0x706c616eULL);  // a stream of its own: drawing more does not change the run's other choices
   RunPlan plan;
+  plan.seed = mix64(seed);
+  plan.max_events = 3'000'000;
   plan.nodes = nodes ? *nodes : draw_nodes(random);
   plan.hazard = random.chance(0.2) ? Hazard::kNone : random.chance(0.4) ? Hazard::kDeaths : Hazard::kAll;
   plan.beat = Duration::from_seconds(log_uniform(random, 0.02, 0.5));

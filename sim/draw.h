@@ -18,17 +18,11 @@ enum class Hazard : std::uint8_t {
   kAll,     // pauses, partitions and slow links, too
 };
 
-struct RunPlan {
+struct RunPlan : WorldOptions {
   std::uint32_t nodes = 1;
   Hazard hazard = Hazard::kNone;
   Duration beat;  // Limits::ping_every; the unit of all other times of this run
-  Limits limits;
   LinkSpec link;
-  NetworkOptions network;
-  LinkOptions links;
-  std::uint32_t lanes = 1;
-  Duration post_delay;
-  Duration client_delay;
   std::uint64_t capacity = 0;
   bool tight = false;          // stores are small compared with what is put
   bool reduces = false;        // clients reduce, too

@@ -54,8 +54,6 @@ void Faults::end_pause(NodeIndex node) {
 
 void Faults::partition() {
   if (world_.size() < 2) return;
-  judge_.disturbed(true);
-  ++partitions_;
   std::vector<bool> side(world_.size());
   for (std::size_t i = 0; i < side.size(); ++i) side[i] = random_.chance(0.5);
   for (NodeIndex a = 0; a < world_.size(); ++a)
@@ -65,10 +63,7 @@ void Faults::partition() {
       // Some connections are not only silent: a middlebox resets them.
       if (random_.chance(0.1)) world_.break_connections(a, b);
     }
-  const std::uint32_t heals = healed_;
-  world_.at(world_.now() + a_while(25), [this, heals] {
-    if (heals == healed_) end_partition();
-  });
+  heal_later();
 }
 
 void Faults::one_way() {
@@ -76,9 +71,13 @@ void Faults::one_way() {
   const NodeIndex from = some_node();
   const NodeIndex to = some_node();
   if (from == to) return;
+  world_.block(from, to);
+  heal_later();
+}
+
+void Faults::heal_later() {
   judge_.disturbed(true);
   ++partitions_;
-  world_.block(from, to);
   const std::uint32_t heals = healed_;
   world_.at(world_.now() + a_while(25), [this, heals] {
     if (heals == healed_) end_partition();

@@ -24,6 +24,7 @@ class Faults {
   void pause();
   void partition();
   void one_way();
+  void heal_later();
   void break_connections();
   void slow_down();
 

@@ -38,6 +38,9 @@ inline constexpr std::array kInvariants{
     Invariant{"memory-returns", "When everything is deleted and released, nothing is reserved and nothing is open."},
     Invariant{"directory-agrees", "Once it is quiet, homes list exactly the copies that there are."},
     Invariant{"repairs-have-reasons", "Without faults no full announcement tells a home anything new."},
+    Invariant{"failovers-are-quick",
+              "A reader whose parent died goes on, or is told, within the time of the limits that make it up "
+              "(deaths only: pauses, partitions, slow links and full stores hold it up for as long as they last)."},
     Invariant{"readers-agree", "Once it is quiet, every node reads the same version of an id."},
     Invariant{"everything-finishes", "When faults have stopped, everything that can finish does so in bounded time."},
     Invariant{"members-converge", "When faults have stopped, every node knows exactly the live nodes."},

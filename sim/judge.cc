@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "sim/members.h"
 #include "sim/reduced.h"
 
 namespace hoplite::sim {
@@ -22,9 +23,8 @@ bool Judge::calm_since(Time since) const {
 }
 
 std::string Judge::describe(RequestNumber number) const {
-  static constexpr const char* kVerbs[] = {"put", "create", "seal", "get", "wait", "remove", "reduce", "report"};
   const RequestRecord& request = ledger_.requests[number];
-  std::string text = std::string(kVerbs[static_cast<int>(request.kind)]) + " " + std::to_string(number);
+  std::string text = std::string(enumerator_name(request.kind)) + " " + std::to_string(number);
   if (!request.id.is_nil()) text += " of " + object(request.id);
   return text + " on " + node_name(request.node);
 }
@@ -218,14 +218,11 @@ void Judge::wait_done(RequestNumber number) {
   const RequestRecord& request = ledger_.requests[number];
   std::set<ObjectId> seen;
   for (const ObjectId& id : request.ready) {
-    const bool asked_for = std::find(request.ids.begin(), request.ids.end(), id) != request.ids.end();
-    const auto object_it = ledger_.objects.find(id);
-    const bool sealed = object_it != ledger_.objects.end() &&
-                        std::any_of(object_it->second.puts.begin(), object_it->second.puts.end(),
-                                    [&](PutNumber put) { return ledger_.puts[put].sealed <= world_.now(); });
+    const bool asked_for = std::ranges::count(request.ids, id) > 0;
+    const ObjectRecord& record = ledger_.about(id);
     // A put that minted its id is known to the ledger only when its client was told.
-    const bool minted = object_it == ledger_.objects.end() || object_it->second.puts.empty();
-    if (!asked_for || !seen.insert(id).second || (!sealed && !minted))
+    const bool minted = record.puts.empty();
+    if (!asked_for || !seen.insert(id).second || (!ledger_.is_sealed(record, world_.now()) && !minted))
       world_.violate("true-reason", describe(number) + " names " + object(id) + " as ready, which it is not");
   }
   if (request.ready.size() < request.count && world_.now() < request.deadline)
@@ -306,14 +303,13 @@ void Judge::check_lost(RequestNumber number, const ObjectRecord& record) {
   if (request.wait_if_lost) world_.violate("true-reason", describe(number) + " ended as lost, but was told to wait");
   Time relevant{};  // the beginning of what was lost
   Time confirmed{};
-  bool sealed = false;
   for (const PutNumber put : record.puts) {
-    sealed = sealed || ledger_.puts[put].sealed <= world_.now();
     if (ledger_.puts[put].done < request.asked) confirmed = std::max(confirmed, ledger_.puts[put].done);
     relevant = relevant == Time{} ? ledger_.puts[put].began : std::min(relevant, ledger_.puts[put].began);
   }
   const std::string prefix = describe(number) + " ended as lost (" + request.message + "), but ";
-  if (!sealed && !record.puts.empty()) world_.violate("true-reason", prefix + "it never existed");
+  if (!ledger_.is_sealed(record, world_.now()) && !record.puts.empty())
+    world_.violate("true-reason", prefix + "it never existed");
   if (!calm_since(relevant) || (confirmed == Time{} && perhaps_withdrawn(record))) return;
   if (!record.bare) world_.violate("true-reason", prefix + "no death has left it without a complete copy");
   if (record.bare && *record.bare < confirmed)
@@ -349,8 +345,8 @@ void Judge::transfer_began(const Transfer& began) {
 // Ids with a complete copy on a running node, and whether one of the copies is the primary.
 std::map<ObjectId, bool> Judge::complete_copies(NodeIndex except) const {
   std::map<ObjectId, bool> found;
-  for (NodeIndex node = 0; node < world_.size(); ++node) {
-    if (!world_.running(node) || node == except) continue;
+  for (const NodeIndex node : world_.running_nodes()) {
+    if (node == except) continue;
     for (const ipc::ObjectInfo& info : world_.agent(node).objects())
       if (info.state == CopyState::kComplete) found[info.id] |= info.primary;
   }
@@ -366,9 +362,7 @@ std::set<ObjectId> Judge::available(NodeIndex except) const {
 void Judge::copies_go(NodeIndex node) {
   const std::map<ObjectId, bool> left = complete_copies(node);
   for (auto& [id, record] : ledger_.objects) {
-    const bool sealed = std::any_of(record.puts.begin(), record.puts.end(),
-                                    [&](PutNumber put) { return ledger_.puts[put].sealed <= world_.now(); });
-    if (!sealed) continue;
+    if (!ledger_.is_sealed(record, world_.now())) continue;
     const auto it = left.find(id);
     if (it == left.end()) record.bare = world_.now();
     else if (!it->second) unpinned_.insert(id);

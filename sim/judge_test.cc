@@ -37,13 +37,13 @@ class JudgeTest : public ::testing::Test {
     return {held.copy, held.version, held.offset, held.size, {}};
   }
   RequestNumber got(ObjectId id) {
-    const RequestNumber number = clients_->get(client_, id, {});
+    const RequestNumber number = clients_->get(client_, {id});
     world_->run_for(Duration::s(1));
     EXPECT_TRUE(ledger_.requests[number].ended);
     return number;
   }
   RequestNumber pending_get(ObjectId id, std::int64_t timeout_ns = kNoTimeout) {
-    return clients_->get(client_, id, {timeout_ns, false, false});
+    return clients_->get(client_, {id, timeout_ns});
   }
 
   const ObjectId a_ = ObjectId::named("a");
@@ -140,7 +140,7 @@ TEST_F(JudgeTest, SeesTheDeletedComeBack) {
   const ipc::View view = view_of(got(a_));
   clients_->remove(client_, a_, kNoTimeout);
   world_->run_for(Duration::s(1));
-  const RequestNumber late = clients_->get(client_, a_, {});
+  const RequestNumber late = clients_->get(client_, {a_});
   answer(late, view);
   EXPECT_EQ(violated(), "deleted-stays-deleted");
 }
@@ -172,7 +172,7 @@ TEST_F(JudgeTest, AnotherCopyIsNotFollowedWithoutAReset) {
   put(a_);
   const ipc::View view = view_of(got(a_));
   const ipc::Opened opened{view.copy, view.version, view.offset, view.size, {}, view.size};
-  const RequestNumber follow = clients_->get(client_, a_, {kNoTimeout, false, true});
+  const RequestNumber follow = clients_->get(client_, {a_, kNoTimeout, false, true});
   answer(follow, opened);
   answer(follow, ipc::Reset{});
   answer(follow, opened);
@@ -184,7 +184,7 @@ TEST_F(JudgeTest, AnotherCopyIsNotFollowedWithoutAReset) {
 TEST_F(JudgeTest, AFollowerEndsWithTheVersionItFollowed) {
   put(a_);
   ipc::View view = view_of(got(a_));
-  const RequestNumber follow = clients_->get(client_, a_, {kNoTimeout, false, true});
+  const RequestNumber follow = clients_->get(client_, {a_, kNoTimeout, false, true});
   answer(follow, ipc::Opened{view.copy, view.version, view.offset, view.size, {}, view.size});
   ++view.version;
   answer(follow, view);

@@ -19,12 +19,7 @@ using RequestNumber = std::uint64_t;
 using HeldNumber = std::uint64_t;
 
 // A reduce is a put whose bytes are made of others'.
-struct ReduceRecord {
-  std::vector<ObjectId> sources;
-  std::uint32_t count = 0;
-  ReduceOp op = ReduceOp::kSum;
-  DType type = DType::kU8;
-  Spread spread = Spread::kNone;
+struct ReduceRecord : ReduceSpec {
   Time deadline = Time::never();
   std::optional<std::string> result;  // once somebody has read it
 };
@@ -122,6 +117,10 @@ struct Ledger {
   // Whether it was, or may be, the target of a reduce.
   bool is_reduced(const ObjectRecord& object) const {
     return std::ranges::any_of(object.puts, [&](PutNumber put) { return puts[put].reduce.has_value(); });
+  }
+  // Whether the bytes of one of its puts were handed over before this.
+  bool is_sealed(const ObjectRecord& object, Time now) const {
+    return std::ranges::any_of(object.puts, [&](PutNumber put) { return puts[put].sealed <= now; });
   }
   // What is known of an id; an empty record if nothing.
   const ObjectRecord& about(const ObjectId& id) const {

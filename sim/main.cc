@@ -34,38 +34,36 @@ int run_scenarios(const Options& options) {
       std::cerr << "hoplite-sim: " << path << ": " << scenario.error().message << "\n";
       return 2;
     }
-    ScenarioResult result;
+    std::string wrong;
     std::uint64_t seed = options.runs.first;
     do {
-      result = run_scenario(*scenario, seed, options.trace ? &std::cout : nullptr);
-    } while (result.passed && seed++ < options.runs.last);
-    std::cout << path << ": " << (result.passed ? "passed" : "seed " + std::to_string(seed) + ", " + result.failure)
-              << "\n";
-    failed += result.passed ? 0 : 1;
+      wrong = run_scenario(*scenario, seed, options.trace ? &std::cout : nullptr);
+    } while (wrong.empty() && seed++ < options.runs.last);
+    std::cout << path << ": " << (wrong.empty() ? "passed" : "seed " + std::to_string(seed) + ", " + wrong) << "\n";
+    failed += wrong.empty() ? 0 : 1;
   }
   return failed == 0 ? 0 : 1;
 }
 
-int verdict(const std::string& failure, double took_s, double bound_s, std::optional<double> at_most) {
-  if (!at_most || took_s <= *at_most * bound_s) return failure.empty() ? 0 : 1;
+int verdict(const ScaleOutcome& outcome, double took_s, double bound_s, std::optional<double> at_most) {
+  if (!at_most || took_s <= *at_most * bound_s) return outcome.failure.empty() ? 0 : 1;
   std::cout << "  too slow: at most " << *at_most << " x the bound was allowed\n";
   return 1;
 }
 
-int run_broadcast(const Options& options) {
-  ScaleOptions scale = options.scale;
-  if (options.trace) scale.trace = &std::cout;
-  const ScaleResult result = run_scale(scale);
-  print_scale(scale, result, std::cout);
-  return verdict(result.failure, result.worst_s, result.ideal_s, scale.at_most);
+int run_broadcast(const ScaleOptions& options) {
+  const ScaleResult result = run_scale(options);
+  print_scale(options, result, std::cout);
+  return verdict(result, result.worst_s, options.transfer_s(), options.at_most);
 }
 
 int run_reduce(const Options& options) {
-  ReduceScaleOptions reduce = reduce_options(options);
-  if (options.trace) reduce.trace = &std::cout;
+  ReduceScaleOptions reduce = options.reduce;
+  static_cast<Cluster&>(reduce) = options.scale;
+  reduce.everybody = options.collective == Options::Collective::kAllReduce;
   const ReduceScaleResult result = run_reduce_scale(reduce);
   print_reduce_scale(reduce, result, std::cout);
-  return verdict(result.failure, result.seconds, result.bound_s, reduce.at_most);
+  return verdict(result, result.seconds, result.bound_s, reduce.at_most);
 }
 
 int run_grid(const Options& options) {
@@ -74,15 +72,16 @@ int run_grid(const Options& options) {
   return run_shape_grid(grid, std::cout) ? 0 : 1;
 }
 
-int main_with(const Options& options) {
+int main_with(Options options) {
   using Mode = Options::Mode;
+  if (options.trace) options.scale.trace = &std::cout;
   switch (options.mode) {
     case Mode::kSeed: return run_seed(options);
     case Mode::kSeeds: return run_many(options.runs, std::cout) ? 0 : 1;
     case Mode::kScenario: return run_scenarios(options);
     case Mode::kScale:
       if (options.grid) return run_grid(options);
-      return options.collective == Options::Collective::kBroadcast ? run_broadcast(options) : run_reduce(options);
+      return options.collective == Options::Collective::kBroadcast ? run_broadcast(options.scale) : run_reduce(options);
     case Mode::kListInvariants:
       for (const Invariant& invariant : kInvariants) std::cout << invariant.name << ": " << invariant.sentence << "\n";
       return 0;
@@ -95,10 +94,10 @@ int main_with(const Options& options) {
 }  // namespace hoplite::sim
 
 int main(int argc, char** argv) {
-  const auto options = hoplite::sim::parse_options({argv + 1, argv + argc});
+  auto options = hoplite::sim::parse_options({argv + 1, argv + argc});
   if (!options) {
     std::cerr << "hoplite-sim: " << options.error().message << "\nhoplite-sim --help says what there is.\n";
     return 2;
   }
-  return hoplite::sim::main_with(*options);
+  return hoplite::sim::main_with(std::move(*options));
 }

@@ -18,13 +18,13 @@
 #include <vector>
 
 #include "base/coverage.h"
-#include "sim/random_run.h"
 
 namespace hoplite::sim {
 namespace {
 
 constexpr std::size_t kMaxWorkers = 64;
 constexpr std::size_t kMaxMarks = 1024;
+constexpr std::size_t kMaxFailovers = 1 << 20;  // further ones are counted, not measured
 constexpr std::uint64_t kIdle = ~std::uint64_t{0};
 constexpr int kHangSeconds = 120;  // a run takes milliseconds; sanitizers make that a second
 
@@ -35,6 +35,10 @@ struct Board {
   std::atomic<std::uint64_t> next{0};
   std::atomic<std::uint64_t> done{0};
   std::atomic<std::uint64_t> events{0};
+  std::atomic<std::uint64_t> repairs{0};
+  std::atomic<std::uint64_t> seeds_with_repairs{0};
+  std::atomic<std::uint64_t> failovers{0};
+  std::array<std::atomic<std::int64_t>, kMaxFailovers> took{};  // nanoseconds, of each
   std::array<std::atomic<std::uint64_t>, kMaxWorkers> current{};
   std::array<std::atomic<std::uint64_t>, kMaxMarks> marks{};
 };
@@ -67,10 +71,14 @@ constexpr const char* kFailure = "FAIL ";  // marks a line that reports a failed
     const std::uint64_t seed = options.first + board.next.fetch_add(1);
     if (seed > options.last || seed < options.first) break;
     board.current[worker] = seed;
-    std::uint64_t events = 0;
-    if (const auto wrong = run_one(seed, options, nullptr, &events))
+    RunResult result;
+    if (const auto wrong = run_one(seed, options, nullptr, &result))
       write_line(kFailure + std::to_string(seed) + " " + *wrong);
-    board.events += events;
+    board.events += result.events;
+    board.repairs += result.repairs;
+    board.seeds_with_repairs += result.repairs > 0 ? 1 : 0;
+    for (const Failover& failover : result.failovers)
+      if (const std::uint64_t place = board.failovers++; place < kMaxFailovers) board.took[place] = failover.took.ns;
     collect_marks(marks, board);
     board.current[worker] = kIdle;
     ++board.done;
@@ -98,9 +106,8 @@ class Foreman {
       reap();
       stop_hanging();
       if (failures_ >= options_.max_failures) stop_all();
-      show_progress(false);
+      show_progress();
     }
-    show_progress(true);
     summarise();
     return failures_ == 0;
   }
@@ -210,10 +217,10 @@ class Foreman {
     if (on_terminal_) out_ << "\r\033[K";
   }
 
-  void show_progress(bool last) {
+  void show_progress() {
     const auto now = Clock::now();
     const auto pace = on_terminal_ ? std::chrono::milliseconds(500) : std::chrono::milliseconds(10'000);
-    if (last || now - shown_ < pace) return;
+    if (now - shown_ < pace) return;
     shown_ = now;
     const double seconds = std::chrono::duration<double>(now - began_).count();
     const auto done = static_cast<double>(board_->done.load());
@@ -234,6 +241,15 @@ class Foreman {
          << (failures_ == 1 ? " failure, " : " failures, ") << std::setprecision(1) << seconds << " s, "
          << std::setprecision(0) << static_cast<double>(board_->done.load()) / seconds << " a second, "
          << board_->events.load() << " events\n";
+    std::vector<std::int64_t> took(board_->took.begin(),
+                                   board_->took.begin() + std::min(board_->failovers.load(), kMaxFailovers));
+    std::sort(took.begin(), took.end());
+    out_ << board_->failovers.load() << " failovers";
+    if (!took.empty())
+      out_ << ", half of them within " << format_duration({took[took.size() / 2]}) << ", the longest "
+           << format_duration({took.back()});
+    out_ << "; " << board_->repairs.load() << " repairs in " << board_->seeds_with_repairs.load()
+         << " seeds with faults or evictions\n";
     show_coverage();
   }
 
@@ -264,13 +280,12 @@ class Foreman {
 }  // namespace
 
 std::optional<std::string> run_one(std::uint64_t seed, const ManyRunsOptions& options, std::ostream* trace,
-                                   std::uint64_t* events) {
-  RandomRun run({seed, options.nodes, trace});
-  const RunResult result = run.run();
-  if (events != nullptr) *events = result.events;
+                                   RunResult* first) {
+  const RunResult result = run_random({seed, options.nodes, trace});
+  if (first != nullptr) *first = result;
   if (result.violation) return result.violation->invariant + ": " + result.violation->text;
   if (!options.twice) return std::nullopt;
-  const RunResult again = RandomRun({seed, options.nodes, nullptr}).run();
+  const RunResult again = run_random({seed, options.nodes, nullptr});
   if (again.digest == result.digest && again.events == result.events) return std::nullopt;
   return "deterministic: the second run differs from the first";
 }

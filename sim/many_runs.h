@@ -6,6 +6,8 @@
 #include <ostream>
 #include <string>
 
+#include "sim/random_run.h"
+
 namespace hoplite::sim {
 
 struct ManyRunsOptions {
@@ -20,11 +22,11 @@ struct ManyRunsOptions {
   std::string program = "hoplite-sim";  // for "to reproduce"
 };
 
-// Prints progress and failures. True if every seed passed.
+// Prints progress, failures and totals. True if every seed passed.
 bool run_many(const ManyRunsOptions& options, std::ostream& out);
 
 // Runs one seed in this process (twice, if asked); what is wrong, or nullopt.
 std::optional<std::string> run_one(std::uint64_t seed, const ManyRunsOptions& options, std::ostream* trace,
-                                   std::uint64_t* events = nullptr);
+                                   RunResult* result = nullptr);
 
 }  // namespace hoplite::sim

@@ -10,7 +10,6 @@ void Network::send(NodeIndex from, NodeRef to, const Address& address, std::stri
   outgoing_[from][to] = number;
   Connection& connection = connections_[number];
   connection.items.push_back({std::move(bytes)});
-  ++messages_sent_;
   if (connection.state == State::kOpen) schedule_arrival(number);
 }
 
@@ -18,7 +17,6 @@ void Network::send_to_address(NodeIndex from, const Address& address, std::strin
   const Number number = dial(from, NodeRef{}, address);
   connections_[number].one_shot = true;
   connections_[number].items.push_back({std::move(bytes)});
-  ++messages_sent_;
 }
 
 Network::Number Network::dial(NodeIndex from, NodeRef to, const Address& address) {

@@ -51,7 +51,6 @@ class Network {
   // A path was opened, or a machine came back: what was held back moves again.
   void paths_changed();
 
-  std::uint64_t messages_sent() const { return messages_sent_; }
   std::size_t open_connections() const;
 
  private:
@@ -94,7 +93,6 @@ class Network {
   NetworkOptions options_;
   std::deque<Connection> connections_;                         // by number
   std::vector<std::unordered_map<NodeRef, Number>> outgoing_;  // by sending node; looked up, never iterated
-  std::uint64_t messages_sent_ = 0;
 };
 
 }  // namespace hoplite::sim

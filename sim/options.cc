@@ -23,94 +23,90 @@ Result<void> parse_range(const std::string& text, ManyRunsOptions& runs) {
   if (dots == std::string::npos) return wrong("--seeds takes a range as in 0..5000, not '" + text + "'");
   const auto first = parse_number(std::string_view(text).substr(0, dots));
   const auto last = parse_number(std::string_view(text).substr(dots + 2));
-  if (!first || !last || *first > *last) return wrong("'" + text + "' is not a range of seeds");
+  if (!first) return first.error();
+  if (!last || *first > *last) return wrong("'" + text + "' is not a range of seeds");
   runs.first = *first;
   runs.last = *last;
   return {};
 }
 
-template <typename T>
-Result<void> store(const Result<std::uint64_t>& value, T& place) {
-  if (!value) return value.error();
-  place = static_cast<T>(*value);
-  return {};
-}
-
-Result<void> parse_collective(const std::string& text, Options& options) {
-  using Collective = Options::Collective;
-  if (text == "broadcast") options.collective = Collective::kBroadcast;
-  else if (text == "reduce") options.collective = Collective::kReduce;
-  else if (text == "allreduce") options.collective = Collective::kAllReduce;
-  else return wrong("--collective is broadcast, reduce or allreduce");
-  return {};
-}
-
-Result<void> parse_method(const std::string& text, Options& options) {
-  if (text == "by-cost") options.method = Spread::kByCost;
-  else if (text == "whole") options.method = Spread::kWhole;
-  else if (text == "slices") options.method = Spread::kSlices;
-  else return wrong("--method is by-cost, whole or slices");
-  return {};
-}
-
 using Setter = std::function<Result<void>(const std::string& value)>;
+
+template <typename T, typename Value>
+Setter parsed(Result<Value> (*parse)(std::string_view), T& place) {
+  return [parse, &place](const std::string& text) -> Result<void> {
+    const Result<Value> value = parse(text);
+    if (!value) return value.error();
+    place = static_cast<T>(*value);
+    return {};
+  };
+}
+
+template <typename T>
+Setter one_of(const char* option, T& place, std::vector<std::pair<std::string, T>> choices) {
+  return [=, &place](const std::string& text) -> Result<void> {
+    std::string all;
+    for (std::size_t i = 0; i < choices.size(); ++i) {
+      if (choices[i].first == text) return place = choices[i].second, Result<void>{};
+      all += (i == 0 ? "" : i + 1 < choices.size() ? ", " : " or ") + choices[i].first;
+    }
+    return wrong(std::string(option) + " is " + all);
+  };
+}
+
+// What `set` has stored is wrong if `sane` says so.
+Setter checked(Setter set, std::function<bool()> sane, const char* otherwise) {
+  return [=](const std::string& text) {
+    const Result<void> status = set(text);
+    return !status || sane() ? status : wrong(otherwise);
+  };
+}
+
+Result<double> parse_ratio(std::string_view text) {
+  const std::string copy(text);
+  char* end = nullptr;
+  const double ratio = std::strtod(copy.c_str(), &end);
+  if (*end != '\0' || ratio < 1) return wrong("--at-most is a ratio, as 1.2");
+  return ratio;
+}
 
 std::map<std::string, Setter> with_value(Options& o) {
   using Mode = Options::Mode;
+  using Collective = Options::Collective;
+  const auto set_mode = [&o](Mode mode, Setter then) -> Setter {
+    return [&o, mode, then](const std::string& text) { return o.mode = mode, then(text); };
+  };
+  const auto take_seed = [&o](const std::string& text) { return parse_range(text + ".." + text, o.runs); };
+  const auto take_range = [&o](const std::string& text) { return parse_range(text, o.runs); };
+  const auto take_scenario = [&o](const std::string& path) { return o.scenarios.push_back(path), Result<void>{}; };
+  const auto nodes_fit = [&o] {
+    o.runs.nodes = o.scale.nodes;
+    return o.scale.nodes >= 1 && o.scale.nodes <= 100'000;
+  };
+  const auto has_limit = [&o] { return o.scale.rate > 0; };
+  const std::vector<std::pair<std::string, Collective>> collectives{
+      {"broadcast", Collective::kBroadcast}, {"reduce", Collective::kReduce}, {"allreduce", Collective::kAllReduce}};
+  const std::vector<std::pair<std::string, Spread>> methods{
+      {"by-cost", Spread::kByCost}, {"whole", Spread::kWhole}, {"slices", Spread::kSlices}};
+  const char* const no_limit = "--rate needs a limit: without one, bytes take no time";
   return {
-      {"--seed",
-       [&](const std::string& v) {
-         o.mode = Mode::kSeed;
-         const Result<void> status = store(parse_number(v), o.runs.first);
-         o.runs.last = o.runs.first;
-         return status;
-       }},
-      {"--seeds", [&](const std::string& v) { return o.mode = Mode::kSeeds, parse_range(v, o.runs); }},
-      {"--scenario",
-       [&](const std::string& v) { return o.mode = Mode::kScenario, o.scenarios.push_back(v), Result<void>{}; }},
-      {"--nodes",
-       [&](const std::string& v) {
-         const auto nodes = parse_number(v);
-         if (!nodes) return Result<void>(nodes.error());
-         if (*nodes == 0 || *nodes > 100'000) return Result<void>(wrong("1 to 100000 nodes"));
-         o.runs.nodes = o.scale.nodes = static_cast<std::uint32_t>(*nodes);
-         return Result<void>{};
-       }},
-      {"--workers", [&](const std::string& v) { return store(parse_number(v), o.runs.workers); }},
-      {"--max-failures", [&](const std::string& v) { return store(parse_number(v), o.runs.max_failures); }},
-      {"--size", [&](const std::string& v) { return store(parse_size(v), o.scale.size); }},
-      {"--rate",
-       [&](const std::string& v) {
-         const auto rate = parse_rate(v);
-         if (rate && *rate == 0) return Result<void>(wrong("--rate needs a limit: without one, bytes take no time"));
-         return store(rate, o.scale.rate);
-       }},
-      {"--latency",
-       [&](const std::string& v) {
-         const auto latency = parse_duration(v);
-         if (!latency) return Result<void>(latency.error());
-         o.scale.latency = *latency;
-         return Result<void>{};
-       }},
-      {"--arrivals",
-       [&](const std::string& v) {
-         if (v != "at-once" && v != "spread") return Result<void>(wrong("--arrivals is at-once or spread"));
-         o.scale.spread = v == "spread";
-         return Result<void>{};
-       }},
-      {"--slice-bytes", [&](const std::string& v) { return store(parse_size(v), o.scale.slice_bytes); }},
-      {"--max-slices", [&](const std::string& v) { return store(parse_number(v), o.scale.max_slices); }},
-      {"--at-most",
-       [&](const std::string& v) {
-         char* end = nullptr;
-         o.scale.at_most = std::strtod(v.c_str(), &end);
-         return *end == '\0' && *o.scale.at_most >= 1 ? Result<void>{}
-                                                      : Result<void>(wrong("--at-most is a ratio, as 1.2"));
-       }},
-      {"--piece", [&](const std::string& v) { return store(parse_size(v), o.scale.piece_bytes); }},
-      {"--collective", [&](const std::string& v) { return parse_collective(v, o); }},
-      {"--width", [&](const std::string& v) { return store(parse_number(v), o.width); }},
-      {"--method", [&](const std::string& v) { return parse_method(v, o); }},
+      {"--seed", set_mode(Mode::kSeed, take_seed)},
+      {"--seeds", set_mode(Mode::kSeeds, take_range)},
+      {"--scenario", set_mode(Mode::kScenario, take_scenario)},
+      {"--nodes", checked(parsed(parse_number, o.scale.nodes), nodes_fit, "1 to 100000 nodes")},
+      {"--workers", parsed(parse_number, o.runs.workers)},
+      {"--max-failures", parsed(parse_number, o.runs.max_failures)},
+      {"--size", parsed(parse_size, o.scale.size)},
+      {"--rate", checked(parsed(parse_rate, o.scale.rate), has_limit, no_limit)},
+      {"--latency", parsed(parse_duration, o.scale.latency)},
+      {"--arrivals", one_of<bool>("--arrivals", o.scale.spread, {{"at-once", false}, {"spread", true}})},
+      {"--slice-bytes", parsed(parse_size, o.scale.slice_bytes)},
+      {"--max-slices", parsed(parse_number, o.scale.max_slices)},
+      {"--at-most", parsed(parse_ratio, o.scale.at_most)},
+      {"--piece", parsed(parse_size, o.scale.piece_bytes)},
+      {"--collective", one_of("--collective", o.collective, collectives)},
+      {"--width", parsed(parse_number, o.reduce.width)},
+      {"--method", one_of("--method", o.reduce.spread, methods)},
   };
 }
 
@@ -155,20 +151,6 @@ Result<Options> parse_options(const std::vector<std::string>& arguments) {
   }
   if (!options.scenarios.empty()) options.mode = Options::Mode::kScenario;
   return options;
-}
-
-ReduceScaleOptions reduce_options(const Options& options) {
-  ReduceScaleOptions reduce;
-  reduce.nodes = options.scale.nodes;
-  reduce.size = options.scale.size;
-  reduce.rate = options.scale.rate;
-  reduce.latency = options.scale.latency;
-  reduce.width = options.width;
-  reduce.everybody = options.collective == Options::Collective::kAllReduce;
-  reduce.spread = options.method;
-  reduce.piece_bytes = options.scale.piece_bytes;
-  reduce.at_most = options.scale.at_most;
-  return reduce;
 }
 
 std::string help_text() {

@@ -19,13 +19,9 @@ struct Options {
   std::vector<std::string> scenarios;
   enum class Collective { kBroadcast, kReduce, kAllReduce } collective = Collective::kBroadcast;
   ScaleOptions scale;
-  bool grid = false;  // the cost model of reduces against brute force
-  std::uint32_t width = 0;
-  Spread method = Spread::kByCost;
+  ReduceScaleOptions reduce;  // only what `scale` does not have: the cluster is the same
+  bool grid = false;          // the cost model of reduces against brute force
 };
-
-// Those of `scale` that make sense for a reduce, and the rest.
-ReduceScaleOptions reduce_options(const Options& options);
 
 // kInvalidArgument with what is wrong.
 Result<Options> parse_options(const std::vector<std::string>& arguments);

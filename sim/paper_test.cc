@@ -74,15 +74,16 @@ class Lab final : public WorldObserver {
     bytes_before_ = world_.links().bytes_delivered();
     target_ = clients_.new_id(at_[asks]);
     coordinator_ = asks;
-    ReduceRecord record;
+    ReduceSpec record;
+    record.target = target_;
     record.sources = sources_;
     record.count = static_cast<std::uint32_t>(count);
     record.type = DType::kU64;
     record.spread = spread;
-    clients_.reduce(at_[asks], target_, options_.size, record, kNoTimeout, false);
+    clients_.reduce(at_[asks], record, options_.size);
   }
   RequestNumber get(NodeIndex node, bool follow = false) {
-    return clients_.get(at_[node], target_, {kNoTimeout, false, follow});
+    return clients_.get(at_[node], {target_, kNoTimeout, false, follow});
   }
   // When it had the result, in seconds from the call of reduce().
   double finish(RequestNumber get) {

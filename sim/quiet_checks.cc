@@ -13,8 +13,7 @@ struct Truth {
 
 std::map<ObjectId, Truth> copies_that_exist(World& world) {
   std::map<ObjectId, Truth> truth;
-  for (NodeIndex node = 0; node < world.size(); ++node) {
-    if (!world.running(node)) continue;
+  for (const NodeIndex node : world.running_nodes()) {
     for (const ipc::ObjectInfo& info : world.agent(node).objects()) {
       if (info.state != CopyState::kComplete) continue;
       Truth& object = truth[info.id];
@@ -53,10 +52,8 @@ std::string compare_entry(World& world, NodeIndex node, const DirectorySummary& 
 
 bool members_converged(World& world) {
   std::set<NodeRef> alive;
-  for (NodeIndex node = 0; node < world.size(); ++node)
-    if (world.running(node)) alive.insert(world.agent(node).self());
-  for (NodeIndex node = 0; node < world.size(); ++node) {
-    if (!world.running(node)) continue;
+  for (const NodeIndex node : world.running_nodes()) alive.insert(world.agent(node).self());
+  for (const NodeIndex node : world.running_nodes()) {
     std::set<NodeRef> known;
     for (const ipc::NodeInfo& info : world.agent(node).nodes())
       if (info.life == Life::kAlive) known.insert(info.ref);
@@ -67,8 +64,7 @@ bool members_converged(World& world) {
 
 std::string members_of_all(World& world) {
   std::string text;
-  for (NodeIndex node = 0; node < world.size(); ++node) {
-    if (!world.running(node)) continue;
+  for (const NodeIndex node : world.running_nodes()) {
     text += (text.empty() ? "" : "; ") + world.trace().names().node(world.agent(node).self()) + " knows";
     for (const ipc::NodeInfo& info : world.agent(node).nodes())
       if (info.life == Life::kAlive) text += " " + world.trace().names().node(info.ref);
@@ -79,8 +75,7 @@ std::string members_of_all(World& world) {
 std::string directory_disagreement(World& world) {
   const std::map<ObjectId, Truth> truth = copies_that_exist(world);
   std::set<ObjectId> listed;
-  for (NodeIndex node = 0; node < world.size(); ++node) {
-    if (!world.running(node)) continue;
+  for (const NodeIndex node : world.running_nodes()) {
     for (const DirectorySummary& entry : world.agent(node).directory()) {
       const auto it = truth.find(entry.id);
       const std::string wrong = compare_entry(world, node, entry, it == truth.end() ? Truth{} : it->second);
@@ -98,9 +93,8 @@ std::string directory_disagreement(World& world) {
 
 std::set<ObjectId> ids_with_copies(World& world) {
   std::set<ObjectId> ids;
-  for (NodeIndex node = 0; node < world.size(); ++node)
-    if (world.running(node))
-      for (const ipc::ObjectInfo& info : world.agent(node).objects()) ids.insert(info.id);
+  for (const NodeIndex node : world.running_nodes())
+    for (const ipc::ObjectInfo& info : world.agent(node).objects()) ids.insert(info.id);
   return ids;
 }
 
@@ -121,9 +115,8 @@ std::string leftovers(World& world, NodeIndex node) {
 }
 
 std::string leftovers(World& world) {
-  for (NodeIndex node = 0; node < world.size(); ++node)
-    if (world.running(node))
-      if (std::string text = leftovers(world, node); !text.empty()) return text;
+  for (const NodeIndex node : world.running_nodes())
+    if (std::string text = leftovers(world, node); !text.empty()) return text;
   return "";
 }
 

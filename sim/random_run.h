@@ -2,14 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <ostream>
 
-#include "sim/clients.h"
-#include "sim/draw.h"
-#include "sim/faults.h"
-#include "sim/workload.h"
+#include "sim/failovers.h"
 
 namespace hoplite::sim {
 
@@ -23,54 +19,10 @@ struct RunResult {
   std::optional<Violation> violation;
   std::uint64_t digest = 0;  // of everything that happened: equal for equal seeds
   std::uint64_t events = 0;
-  std::uint64_t steps = 0;  // of agents
-  Duration virtual_time;
+  std::uint64_t repairs = 0;
+  std::vector<Failover> failovers;  // that have ended
 };
 
-class RandomRun {
- public:
-  explicit RandomRun(const RunOptions& options);
-  RunResult run();
-  const RunPlan& plan() const { return plan_; }
-
- private:
-  static WorldOptions world_options(const RunOptions& options, const RunPlan& plan);
-
-  // The phases, in order. Each leaves early when there is a violation.
-  void build();
-  void warm_up();
-  void load_and_faults();
-  void stop_faults();
-  void finish_requests();
-  void finish_reduces();
-  void put_sources(std::set<ObjectId>& ids);
-  bool touched_by_deletes(const ObjectId& id, int depth) const;
-  std::uint64_t size_of_source(const ObjectId& id) const;
-  void put_lost_again();
-  void retry_refused(std::vector<RequestNumber>& puts);
-  void read_everything();
-  void compare_directory();
-  void expect_no_repairs();
-  void delete_everything();
-  void expect_nothing_left();
-
-  bool failed() const { return world_.violation().has_value(); }
-  // Runs until `done`, at most the plan's patience; false if that was not enough.
-  bool run_until_true(const std::function<bool()>& done);
-  ClientKey client_on(NodeIndex node);
-  NodeIndex some_running_node();
-  bool has_room_for(NodeIndex node, const ObjectId& id);
-  void expect_ended(const std::vector<RequestNumber>& requests, const std::string& after_what);
-  void judge_reads(const std::vector<RequestNumber>& reads);
-
-  RunPlan plan_;
-  Random random_;
-  Ledger ledger_;
-  World world_;
-  Judge judge_;
-  Clients clients_;
-  Workload workload_;
-  Faults faults_;
-};
+RunResult run_random(const RunOptions& options);
 
 }  // namespace hoplite::sim

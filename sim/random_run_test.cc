@@ -5,6 +5,7 @@
 #include <set>
 #include <sstream>
 
+#include "sim/draw.h"
 #include "sim/invariants.h"
 #include "sim/many_runs.h"
 #include "sim/options.h"
@@ -25,9 +26,9 @@ TEST(DrawPlan, IsAFunctionOfTheSeedAndVaries) {
 TEST(RandomRun, IsTheSameEveryTimeTracedOrNot) {
   std::set<std::uint64_t> digests;
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
-    const RunResult once = RandomRun({seed, {}, nullptr}).run();
+    const RunResult once = run_random({seed, {}, nullptr});
     std::ostringstream trace;
-    const RunResult again = RandomRun({seed, {}, &trace}).run();
+    const RunResult again = run_random({seed, {}, &trace});
     EXPECT_EQ(once.digest, again.digest);
     EXPECT_EQ(once.events, again.events);
     EXPECT_FALSE(trace.str().empty());

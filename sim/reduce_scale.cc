@@ -1,15 +1,10 @@
 #include "sim/reduce_scale.h"
 
 #include <algorithm>
-#include <chrono>
-#include <functional>
 #include <iomanip>
-#include <map>
 #include <set>
 
 #include "core/reduce/cost.h"
-#include "sim/scale.h"
-#include "sim/world.h"
 
 namespace hoplite::sim {
 namespace {
@@ -19,106 +14,49 @@ constexpr NodeIndex kCaller = 0;
 
 std::uint64_t model_grain() { return static_cast<std::uint64_t>(LinkCost{}.grain_bytes); }
 
-enum class Ask : std::uint64_t { kCreate = 1, kSeal, kReduce, kGet };
-
-class ReduceRun final : public WorldObserver {
+class ReduceRun final : public ScaleLab {
  public:
-  explicit ReduceRun(const ReduceScaleOptions& options) : options_(options), world_(world_options()) {
-    world_.observe(this);
-    const LinkSpec link = scale_link(options.rate, options.latency);
-    const std::uint64_t room = (options.size + kMiB) * (options.nodes + 2) * 2 * kRounds;
-    for (NodeIndex node = 0; node < options.nodes; ++node) world_.add_node({scale_address(node), link, room, {}});
-  }
+  explicit ReduceRun(const ReduceScaleOptions& options)
+      : ScaleLab(options, limited(options), (options.size + kMiB) * (options.nodes + 2) * 2 * kRounds),
+        options_(options) {}
 
   ReduceScaleResult run() {
-    const auto began = std::chrono::steady_clock::now();  // tidy: how long the simulation itself takes
-    world_.start_acquainted();
-    for (NodeIndex node = 0; node < options_.nodes; ++node) clients_.push_back(world_.attach(node));
-    for (std::uint32_t round = 1; round <= kRounds && failure_.empty(); ++round) {
-      put_sources(round);
-      if (failure_.empty()) reduce(round);
-    }
+    for (std::uint32_t round = 1; round <= kRounds && !failed(); ++round)
+      if (put(options_.nodes, round)) reduce(round);
     ReduceScaleResult result;
-    result.failure = failure_;
+    end(result);
     result.seconds = (last_view_ - called_).seconds();
     for (const auto& [node, pulls] : pulls_) result.width = std::max(result.width, pulls);
     for (const auto& [node, others] : sent_to_)
       result.receivers = std::max(result.receivers, static_cast<std::uint32_t>(others.size()));
+    const double transfer_s = options_.transfer_s();
     // Control messages do not share the receiver's link in the simulated network: what came along with them is charged here.
-    if (result.width == 0 && options_.nodes > 2) result.seconds += (options_.nodes - 2) * transfer_s();
-    result.bound_s = options_.nodes < 2 ? 0 : transfer_s();
-    if (options_.everybody) result.bound_s = 2.0 * (options_.nodes - 1) / options_.nodes * transfer_s();
-    result.events = world_.queue().executed();
-    // tidy: how long the simulation itself takes
-    result.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+    if (result.width == 0 && options_.nodes > 2) result.seconds += (options_.nodes - 2) * transfer_s;
+    result.bound_s = options_.nodes < 2 ? 0 : transfer_s;
+    if (options_.everybody) result.bound_s = 2.0 * (options_.nodes - 1) / options_.nodes * transfer_s;
     return result;
   }
 
-  void on_reply(ClientKey client, std::uint64_t, const ipc::Reply& reply) override {
-    if (const auto* failed = std::get_if<ipc::Failed>(&reply)) failure_ = failed->message;
-    if (const auto* created = std::get_if<ipc::Created>(&reply)) created_[client] = created->copy;
-    if (std::holds_alternative<ipc::PutDone>(reply)) ++sealed_;
-    if (!std::holds_alternative<ipc::View>(reply)) return;
+ private:
+  static WorldOptions limited(const ReduceScaleOptions& options) {
+    WorldOptions world =
+        world_options(options, options.piece_bytes.value_or(piece_for(options.size, model_grain())), 4);
+    world.limits.hop_latency = options.latency;
+    world.limits.tree_work = options.sent_along ? Duration::s(3600) : Duration{};  // nobody has to be woken here
+    world.limits.reduce_width = options.width;
+    if (options.width != 0) world.limits.inline_bytes = 0;
+    // Nobody dies here: no need to look after each other so often in a long run.
+    world.limits.ping_every = world.limits.gossip_every = world.limits.sync_every = Duration::s(60);
+    return world;
+  }
+
+  void on_view(NodeIndex) override {
     ++views_;
     last_view_ = world_.now();
   }
   void on_transfer(const Transfer& transfer) override {
     if (transfer.request.slot) ++pulls_[transfer.child.node];
     sent_to_[transfer.parent.node].insert(transfer.child.node);
-  }
-  void on_leave(NodeIndex) override {}
-  void on_death(NodeIndex) override {}
-  void on_rename(NodeIndex node, NodeRef) override { failure_ = node_name(node) + " was given up"; }
-
- private:
-  double transfer_s() const { return static_cast<double>(options_.size) / static_cast<double>(options_.rate); }
-
-  WorldOptions world_options() const {
-    WorldOptions world;
-    world.seed = 1;
-    world.carry_bytes = false;
-    world.limits.default_rate = options_.rate;  // as measured by earlier transfers
-    world.limits.hop_latency = options_.latency;
-    world.limits.tree_work = options_.sent_along ? Duration::s(3600) : Duration{};  // nobody has to be woken here
-    world.limits.reduce_width = options_.width;
-    if (options_.width != 0) world.limits.inline_bytes = 0;
-    // Nobody dies here: no need to look after each other so often in a long run.
-    world.limits.ping_every = world.limits.gossip_every = world.limits.sync_every = Duration::s(60);
-    world.links.piece_bytes = options_.piece_bytes.value_or(piece_for(options_.size, model_grain()));
-    const double pipe = options_.latency.seconds() * static_cast<double>(options_.rate);
-    world.links.window_bytes = world.links.piece_bytes * 4 + static_cast<std::uint64_t>(4 * pipe);
-    world.trace = options_.trace;
-    return world;
-  }
-
-  // As its own node would mint it.
-  ObjectId id(NodeIndex node, std::uint64_t number) const {
-    return {world_.hosts()[node].ref.id.value, std::uint64_t{1} << 32 | number};
-  }
-
-  bool run_until(const std::function<bool()>& there, Duration step, Duration patience) {
-    const Time end = world_.now() + patience;
-    while (!there() && failure_.empty() && world_.now() < end)
-      if (!world_.run_for(step)) break;
-    if (world_.violation()) failure_ = world_.violation()->invariant + ": " + world_.violation()->text;
-    return there();
-  }
-
-  void put_sources(std::uint32_t round) {
-    created_.clear();
-    sealed_ = 0;
-    for (NodeIndex node = 0; node < options_.nodes; ++node)
-      ask(node, Ask::kCreate, ipc::Create{id(node, round), options_.size, {}, kNoTimeout});
-    const Duration step = Duration::ms(1);
-    const Duration patience = Duration::s(30);
-    if (!run_until([&] { return created_.size() == options_.nodes; }, step, patience))
-      return blame("the sources were not created");
-    for (NodeIndex node = 0; node < options_.nodes; ++node) {
-      const CopyKey copy = created_.at(clients_[node]);
-      world_.ask(clients_[node], 0, ipc::Advance{copy, options_.size});
-      ask(node, Ask::kSeal, ipc::Seal{copy, kNoTimeout});
-    }
-    if (!run_until([&] { return sealed_ == options_.nodes; }, step, patience)) blame("the sources were not sealed");
   }
 
   void reduce(std::uint32_t round) {
@@ -132,30 +70,18 @@ class ReduceRun final : public WorldObserver {
     sent_to_.clear();
     views_ = 0;
     called_ = world_.now();
-    ask(kCaller, Ask::kReduce, std::move(reduce));
+    ask(kCaller, std::move(reduce));
     const std::uint32_t readers = options_.everybody ? options_.nodes : 1;
-    for (NodeIndex node = 0; node < readers; ++node) ask(node, Ask::kGet, ipc::Get{target, kNoTimeout, false, false});
-    const Duration patience = Duration::from_seconds(transfer_s() * 3 * options_.nodes + 60);
-    if (!run_until([&] { return views_ == readers; }, Duration::ms(10), patience))
+    for (NodeIndex node = 0; node < readers; ++node) ask(node, ipc::Get{target, kNoTimeout, false, false});
+    const Duration patience = Duration::from_seconds(options_.transfer_s() * 3 * options_.nodes + 60);
+    if (!run_until(Duration::ms(10), patience, [&] { return views_ == readers; }))
       blame(std::to_string(readers - views_) + " readers do not have the result after " +
             format_duration(world_.now() - called_));
   }
 
-  void ask(NodeIndex node, Ask what, ipc::Request request) {
-    world_.ask(clients_[node], static_cast<std::uint64_t>(what), std::move(request));
-  }
-  void blame(const std::string& what) {
-    if (failure_.empty()) failure_ = what;
-  }
-
   const ReduceScaleOptions options_;
-  World world_;
-  std::vector<ClientKey> clients_;
-  std::map<ClientKey, CopyKey> created_;
   std::map<NodeIndex, std::uint32_t> pulls_;
   std::map<NodeIndex, std::set<NodeIndex>> sent_to_;
-  std::string failure_;
-  std::uint32_t sealed_ = 0;
   std::uint32_t views_ = 0;
   Time called_, last_view_;
 };
@@ -169,9 +95,7 @@ std::uint64_t piece_for(std::uint64_t size, std::uint64_t grain) { return std::m
 ReduceScaleResult run_reduce_scale(const ReduceScaleOptions& options) { return ReduceRun(options).run(); }
 
 void print_reduce_scale(const ReduceScaleOptions& options, const ReduceScaleResult& result, std::ostream& out) {
-  out << (options.everybody ? "allreduce, " : "reduce, ") << options.nodes << " nodes, " << format_size(options.size)
-      << ", " << format_rate(static_cast<double>(options.rate)) << ", " << format_duration(options.latency)
-      << " one way\n";
+  out << (options.everybody ? "allreduce, " : "reduce, ") << static_cast<const Cluster&>(options) << "\n";
   if (!result.failure.empty()) out << "FAILED: " << result.failure << "\n";
   out << std::fixed << std::setprecision(3) << "  result after        " << result.seconds * 1e3 << " ms\n"
       << "  " << (options.everybody ? "2 (n-1)/n S/B      " : "S/B                ") << " " << result.bound_s * 1e3
@@ -196,9 +120,8 @@ ShapeTrial try_shapes(const ReduceScaleOptions& point) {
   trial.chosen_width = chosen.width;
   if (!trial.failure.empty()) return trial;
   ReduceScaleOptions other = point;
-  const double transfer_s = static_cast<double>(point.size) / static_cast<double>(point.rate);
   // A node with so many children receives as many times the object: beyond the best time no width can be better.
-  for (std::uint32_t width = 1; width < point.nodes && width * transfer_s <= trial.best_s; ++width) {
+  for (std::uint32_t width = 1; width < point.nodes && width * point.transfer_s() <= trial.best_s; ++width) {
     other.width = width;
     if (width != chosen.width) run(other);
   }

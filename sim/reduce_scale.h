@@ -4,31 +4,20 @@
 // to the view of the result, on the node that called, or for an allreduce on the last of all nodes.
 #pragma once
 
-#include <cstdint>
 #include <functional>
-#include <optional>
-#include <ostream>
-#include <string>
 #include <vector>
 
-#include "base/bytes.h"
-#include "base/time.h"
-#include "protocol/reduce.h"
+#include "sim/scale_lab.h"
 
 namespace hoplite::sim {
 
-struct ReduceScaleOptions {
-  std::uint32_t nodes = 8;
-  std::uint64_t size = 32 * kMiB;    // of every source
-  std::uint64_t rate = 125'000'000;  // bytes per second, each way
-  Duration latency = Duration::us(200);
+// `at_most` is of what the links allow; pieces are as piece_for() says.
+struct ReduceScaleOptions : Cluster {
+  ReduceScaleOptions() : Cluster{.nodes = 8, .size = 32 * kMiB, .rate = 125'000'000, .latency = Duration::us(200)} {}
   std::uint32_t width = 0;  // of the tree; 0 = as the cost model says
   bool sent_along = false;  // no tree: every source comes to the caller with the answer to where it is
   bool everybody = false;   // all nodes get the result: an allreduce
   Spread spread = Spread::kByCost;
-  std::optional<std::uint64_t> piece_bytes;  // what one turn on a link sends; otherwise piece_for()
-  std::optional<double> at_most;             // of what the links allow
-  std::ostream* trace = nullptr;
 };
 
 // A grain (cost.h), or for large objects so much more that the run is short. In a chain each of the n - 2 relays is late by
@@ -37,15 +26,12 @@ struct ReduceScaleOptions {
 constexpr std::uint64_t kMostPieces = 1024;
 std::uint64_t piece_for(std::uint64_t size, std::uint64_t grain);
 
-struct ReduceScaleResult {
-  std::string failure;  // empty: it was reduced
+struct ReduceScaleResult : ScaleOutcome {
   double seconds = 0;
   // Into one node's link: size / rate; of an allreduce, the ring's bound 2 (n - 1) / n size / rate.
   double bound_s = 0;
   std::uint32_t width = 0;      // the most inputs that one node pulled, of all slices; 0 = all were sent along
   std::uint32_t receivers = 0;  // the most others that one node sent to
-  std::uint64_t events = 0;
-  double wall_s = 0;
 };
 
 ReduceScaleResult run_reduce_scale(const ReduceScaleOptions& options);

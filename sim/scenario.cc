@@ -17,8 +17,8 @@ struct Form {
 
 // Requests follow a node's name: "n1 put a 100".
 constexpr std::array kRequests{
-    Form{"put", 2, 2},   Form{"create", 2, 2}, Form{"get", 1, 1},
-    Form{"wait", 1, 64}, Form{"remove", 1, 1}, Form{"reduce", 3, 64},
+    Form{"put", 2, 2},    Form{"create", 2, 2},  Form{"get", 1, 1},    Form{"wait", 1, 64},
+    Form{"remove", 1, 1}, Form{"reduce", 3, 64}, Form{"report", 1, 1},
 };
 constexpr std::array kVerbs{
     Form{"nodes", 1, 1},       Form{"limit", 2, 2},      Form{"write", 2, 2}, Form{"seal", 1, 1},  Form{"abort", 1, 1},
@@ -27,10 +27,10 @@ constexpr std::array kVerbs{
     Form{"kill-client", 1, 2}, Form{"partition", 3, 64}, Form{"cut", 2, 2},   Form{"heal", 0, 0},  Form{"break", 2, 2},
     Form{"rate", 2, 2},        Form{"expect", 2, 64},
 };
-constexpr std::array<std::string_view, 3> kWithValue{"as", "of", "within"};  // "as p" is as=p
+constexpr std::array<std::string_view, 4> kWithValue{"as", "of", "within", "naming"};  // "as p" is as=p
 constexpr std::array<std::string_view, 2> kFlags{"wait_if_lost", "follow"};
-constexpr std::array<std::string_view, 8> kOptions{"latency", "jitter",  "rate",   "capacity",
-                                                   "started", "timeout", "client", "count"};
+constexpr std::array<std::string_view, 9> kOptions{"latency", "jitter", "rate",  "capacity", "started",
+                                                   "timeout", "client", "count", "spread"};
 
 template <typename List>
 bool contains(const List& list, std::string_view word) {
@@ -114,7 +114,7 @@ Result<Scenario> parse_scenario(std::string_view text) {
     const auto form = request ? check_form(kRequests, line, command->words[1], command->words.size() - 2)
                               : check_form(kVerbs, line, command->verb(), command->words.size() - 1);
     if (!form) return form.error();
-    scenario.commands.push_back(std::move(*command));
+    scenario.push_back(std::move(*command));
   }
   return scenario;
 }

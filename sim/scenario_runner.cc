@@ -31,7 +31,8 @@ const std::map<std::string, Field>& limit_fields() {
       {"max_tombstones", &Limits::max_tombstones}, {"facts_per_message", &Limits::facts_per_message},
       {"slice_bytes", &Limits::slice_bytes},       {"max_slices", &Limits::max_slices},
       {"max_children", &Limits::max_children},     {"default_rate", &Limits::default_rate},
-      {"hop_latency", &Limits::hop_latency},
+      {"hop_latency", &Limits::hop_latency},       {"reduce_width", &Limits::reduce_width},
+      {"gather_for", &Limits::gather_for},         {"tree_work", &Limits::tree_work},
   };
   return kFields;
 }
@@ -53,10 +54,10 @@ class Player {
  public:
   Player(std::uint64_t seed, std::ostream* trace) : seed_(seed), trace_(trace) {}
 
-  ScenarioResult play(const Scenario& scenario) {
+  std::string play(const Scenario& scenario) {
     int line = 0;
     try {
-      for (const Command& command : scenario.commands) {
+      for (const Command& command : scenario) {
         line = command.line;
         run(command);
         look_around();
@@ -64,9 +65,9 @@ class Player {
       line = -1;
       finish();
     } catch (const Wrong& wrong) {
-      return {false, (line < 0 ? "at the end" : "line " + std::to_string(line)) + ": " + wrong.what};
+      return (line < 0 ? "at the end" : "line " + std::to_string(line)) + ": " + wrong.what;
     }
-    return {true, {}};
+    return "";
   }
 
  private:
@@ -173,11 +174,17 @@ class Player {
   // --- doing
 
   RequestNumber reduce(const Command& command, ClientKey who, const ObjectId& target) {
-    ReduceRecord spec;
+    ReduceSpec spec;
+    spec.target = target;
+    spec.type = DType::kU8;
+    spec.wait_if_lost = has(command, "wait_if_lost");
+    spec.timeout_ns = timeout_of(command);
+    if (has(command, "spread"))
+      spec.spread = command.options.at("spread") == "slices" ? Spread::kSlices : Spread::kByCost;
     for (std::size_t i = 4; i < command.words.size(); ++i) spec.sources.push_back(object(command.words[i]));
     spec.count = static_cast<std::uint32_t>(to_number(option(command, "count", std::to_string(spec.sources.size()))));
     const std::uint64_t size = take(parse_size(command.words[3]));
-    return clients_->reduce(who, target, size, spec, timeout_of(command), has(command, "wait_if_lost"));
+    return clients_->reduce(who, spec, size);
   }
 
   void request(const Command& command) {
@@ -194,9 +201,10 @@ class Player {
     } else {
       const ObjectId id = object(command.words[2]);
       if (verb == "get")
-        number = clients_->get(who, id, {timeout, has(command, "wait_if_lost"), has(command, "follow")});
+        number = clients_->get(who, {id, timeout, has(command, "wait_if_lost"), has(command, "follow")});
       if (verb == "remove") number = clients_->remove(who, id, timeout);
       if (verb == "reduce") number = reduce(command, who, id);
+      if (verb == "report") number = clients_->report(who, id);
       if (verb == "put" || verb == "create") {
         const std::uint64_t size = take(parse_size(command.words[3]));
         if (verb == "put" && size > limits_.inline_bytes) throw Wrong{"'put' takes at most inline_bytes: use create"};
@@ -286,12 +294,11 @@ class Player {
     if (!world_->run_for(time)) throw Wrong{world_->violation()->invariant + ": " + world_->violation()->text};
   }
 
+  // What is wrong otherwise may be put into words by the condition itself.
   template <typename Condition>
-  void wait_until(Duration most, const std::string& otherwise, Condition condition) {
-    for (const Time end = world_->now() + most; !condition();) {
+  void wait_until(Duration most, const std::string& otherwise, Condition condition, Duration step = Duration::us(200)) {
+    for (const Time end = world_->now() + most; !condition(); pass(step))
       if (world_->now() >= end) throw Wrong{otherwise};
-      pass(Duration::us(200));
-    }
   }
 
   void look_around() {
@@ -316,9 +323,13 @@ class Player {
     }
     if (what == "shown") return expect_shown(command, number);
     wait_until(patience(command), subject + " does not end", [&] { return request.ended; });
-    if (what == "ready") return expect_ready(command, request);
+    if (what == "ready") return expect_objects(command, request.ready);
+    if (what == "used") return expect_objects(command, used_sources(request));
     if (outcome(request) != what)
       throw Wrong{subject + " ended as " + outcome(request) + " (" + request.message + "), expected was " + what};
+    if (has(command, "naming") &&
+        request.message.find(object(command.options.at("naming")).to_string()) == std::string::npos)
+      throw Wrong{subject + " does not name it: " + request.message};
     if (!has(command, "of")) return;
     const PutNumber put = ledger_.requests[named(command.options.at("of"))].put;
     if (!request.got || *request.got != put) throw Wrong{subject + " has the bytes of another put"};
@@ -342,37 +353,40 @@ class Player {
     });
   }
 
-  void expect_ready(const Command& command, const RequestRecord& request) {
+  static std::vector<ObjectId> used_sources(const RequestRecord& request) {
+    std::vector<ObjectId> used;
+    if (!request.report || request.report->phase != ReducePhase::kDone) throw Wrong{"the reduce is not done"};
+    for (const SourceReport& source : request.report->sources)
+      if (source.state == SourceState::kUsed) used.push_back(source.id);
+    return used;
+  }
+
+  void expect_objects(const Command& command, const std::vector<ObjectId>& found) {
     std::set<ObjectId> wanted;
     for (std::size_t i = 3; i < command.words.size(); ++i) wanted.insert(object(command.words[i]));
-    if (std::set<ObjectId>(request.ready.begin(), request.ready.end()) != wanted)
-      throw Wrong{"other objects are ready: " + std::to_string(request.ready.size()) + " of them"};
+    if (std::set<ObjectId>(found.begin(), found.end()) == wanted) return;
+    std::string names;
+    for (const ObjectId& id : found) names += " " + judge_->object(id);
+    throw Wrong{"it is others:" + names};
   }
 
   void expect_of_node(const Command& command) {
     const NodeIndex index = running_node(command.words[1]);
     if (command.words.size() != 4) throw Wrong{"expect NODE used|objects|growing|members NUMBER"};
-    const std::string& what = command.words[2];
+    static const std::map<std::string, std::uint64_t ipc::Status::*> kFigures{{"used", &ipc::Status::used},
+                                                                              {"objects", &ipc::Status::objects},
+                                                                              {"growing", &ipc::Status::growing},
+                                                                              {"members", &ipc::Status::members}};
+    const auto figure = kFigures.find(command.words[2]);
+    if (figure == kFigures.end()) throw Wrong{"nothing is known of '" + command.words[2] + "'"};
     const std::uint64_t wanted = take(parse_size(command.words[3]));
-    std::uint64_t found = 0;
-    const auto look = [&] {
-      const ipc::Status status = world_->agent(index).status();
-      if (what == "used") found = status.used;
-      else if (what == "objects") found = status.objects;
-      else if (what == "growing") found = status.growing;
-      else if (what == "members") found = status.members;
-      else throw Wrong{"nothing is known of '" + what + "'"};
-      return found == wanted;
+    std::string found;
+    const auto fits = [&] {
+      const std::uint64_t value = world_->agent(index).status().*figure->second;
+      found = command.words[1] + " has " + command.words[2] + " " + std::to_string(value);
+      return value == wanted;
     };
-    if (!has(command, "within")) {
-      if (!look()) throw Wrong{command.words[1] + " has " + what + " " + std::to_string(found)};
-      return;
-    }
-    try {
-      wait_until(patience(command), "", look);
-    } catch (const Wrong& wrong) {
-      throw Wrong{wrong.what.empty() ? command.words[1] + " has " + what + " " + std::to_string(found) : wrong.what};
-    }
+    wait_until(has(command, "within") ? patience(command) : Duration{}, found, fits);
   }
 
   // Everything is given back and deleted, and nothing may be left.
@@ -391,20 +405,15 @@ class Player {
     wait_until(kPatience, "cancelled requests do not end", [&] {
       return std::all_of(ledger_.requests.begin() + 1, ledger_.requests.end(), [](const auto& r) { return r.ended; });
     });
-    while (!ledger_.held.empty()) clients_->release(ledger_.held.begin()->first);
+    clients_->release_all();
     std::string wrong;
     const auto agrees = [&] { return (wrong = directory_disagreement(*world_)).empty(); };
-    wait_or_say(agrees, wrong);
+    wait_until(kPatience, wrong, agrees, Duration::ms(20));
     std::set<ObjectId> ids = ids_with_copies(*world_);
     for (const auto& [id, record] : ledger_.objects) ids.insert(id);
     for (const ObjectId& id : ids) clients_->remove(client(somebody, "c1"), id, kNoTimeout);
-    wait_or_say([&] { return (wrong = leftovers(*world_)).empty(); }, wrong);
-  }
-
-  template <typename Condition>
-  void wait_or_say(Condition condition, const std::string& wrong) {
-    for (const Time end = world_->now() + kPatience; !condition(); pass(Duration::ms(20)))
-      if (world_->now() >= end) throw Wrong{wrong};
+    const auto nothing_left = [&] { return (wrong = leftovers(*world_)).empty(); };
+    wait_until(kPatience, wrong, nothing_left, Duration::ms(20));
   }
 
   std::uint64_t seed_;
@@ -422,7 +431,7 @@ class Player {
 
 }  // namespace
 
-ScenarioResult run_scenario(const Scenario& scenario, std::uint64_t seed, std::ostream* trace) {
+std::string run_scenario(const Scenario& scenario, std::uint64_t seed, std::ostream* trace) {
   return Player(seed, trace).play(scenario);
 }
 

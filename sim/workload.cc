@@ -59,7 +59,7 @@ ObjectId Workload::some_id(ClientKey client) {
   }
   if (dice < 0.75 && !minted_.empty()) return minted_[random_.below(minted_.size())];
   if (ledger_.objects.empty()) return names_.front();
-  return std::next(ledger_.objects.begin(), static_cast<std::ptrdiff_t>(random_.below(ledger_.objects.size())))->first;
+  return one_of(ledger_.objects)->first;
 }
 
 std::uint64_t Workload::some_size() {
@@ -92,8 +92,7 @@ void Workload::create(ClientKey client) {
 
 void Workload::go_on_writing() {
   if (ledger_.writing.empty()) return;
-  const auto it =
-      std::next(ledger_.writing.begin(), static_cast<std::ptrdiff_t>(random_.below(ledger_.writing.size())));
+  const auto it = one_of(ledger_.writing);
   const RequestNumber create = it->first;
   const double dice = random_.uniform();
   if (dice < 0.45) {
@@ -105,11 +104,7 @@ void Workload::go_on_writing() {
   }
 }
 
-void Workload::seal_one() {
-  const auto it =
-      std::next(ledger_.writing.begin(), static_cast<std::ptrdiff_t>(random_.below(ledger_.writing.size())));
-  clients_.seal(it->first, kNoTimeout);
-}
+void Workload::seal_one() { clients_.seal(one_of(ledger_.writing)->first, kNoTimeout); }
 
 void Workload::finish_writing() {
   while (!ledger_.writing.empty()) {
@@ -119,12 +114,19 @@ void Workload::finish_writing() {
   }
 }
 
-Priority Workload::some_priority() {
-  return static_cast<Priority>(random_.below(static_cast<std::uint64_t>(last_enumerator(Priority{})) + 1));
+ipc::Get Workload::some_get(double follow) {
+  ipc::Get get;
+  get.timeout_ns = some_timeout();
+  get.wait_if_lost = random_.chance(0.3);
+  get.follow = random_.chance(follow);
+  get.priority = static_cast<Priority>(random_.below(static_cast<std::uint64_t>(last_enumerator(Priority{})) + 1));
+  return get;
 }
 
 void Workload::get(ClientKey client) {
-  clients_.get(client, some_id(client), {some_timeout(), random_.chance(0.3), random_.chance(0.3), some_priority()});
+  ipc::Get get = some_get(0.3);
+  get.id = some_id(client);
+  clients_.get(client, get);
 }
 
 void Workload::broadcast(ClientKey client) {
@@ -134,9 +136,9 @@ void Workload::broadcast(ClientKey client) {
   const ObjectId id = begun.empty() ? some_id(client) : begun[random_.below(begun.size())];
   for (NodeIndex node = 0; node < world_.size(); ++node) {
     if (!world_.running(node) || random_.chance(0.15)) continue;
-    const std::vector<ClientKey> there = clients_.attached_to(node);
-    const ClientKey reader = there.empty() ? clients_.attach(node) : there.front();
-    clients_.get(reader, id, {some_timeout(), random_.chance(0.3), random_.chance(0.3), some_priority()});
+    ipc::Get get = some_get(0.3);
+    get.id = id;
+    clients_.get(clients_.on(node), get);
   }
 }
 
@@ -154,7 +156,7 @@ void Workload::wait(ClientKey client) {
 void Workload::remove(ClientKey client) { clients_.remove(client, some_id(client), some_timeout()); }
 
 void Workload::reduce(ClientKey client) {
-  ReduceRecord spec;
+  ReduceSpec spec;
   spec.type = random_.chance(0.5) ? DType::kU64 : DType::kU8;
   spec.op = random_.chance(0.7) ? ReduceOp::kSum : ReduceOp::kMax;
   std::uint64_t size = std::min(some_size(), plan_.max_size);
@@ -177,19 +179,22 @@ void Workload::reduce(ClientKey client) {
   // In hot runs all sources are there at once, so that faults hit what is being combined.
   const std::uint64_t early = plan_.hot ? spec.sources.size() : random_.below(spec.sources.size() + 1);
   for (std::uint64_t i = 0; i < early; ++i) put_source(some_client());
-  const ObjectId target = random_.chance(0.3) ? some_id(client) : clients_.new_id(client);
-  if (std::ranges::count(spec.sources, target) > 0) return;
+  spec.target = random_.chance(0.3) ? some_id(client) : clients_.new_id(client);
+  if (std::ranges::count(spec.sources, spec.target) > 0) return;
   // All reduces that may ever be seen under one id, or be made of it, are of one kind (sim/reduced.h).
   for (const PutRecord& put : ledger_.puts) {
     if (!put.reduce || (put.reduce->op == spec.op && put.reduce->type == spec.type)) continue;
-    if (put.id == target || std::ranges::count(put.reduce->sources, target) > 0) return;
+    if (put.id == spec.target || std::ranges::count(put.reduce->sources, spec.target) > 0) return;
   }
   if (random_.chance(0.3)) spec.spread = random_.chance(0.7) ? Spread::kSlices : Spread::kByCost;
-  const RequestNumber asked = clients_.reduce(client, target, size, spec,
-                                              random_.chance(0.8) ? kNoTimeout : some_timeout(), random_.chance(0.5));
+  spec.wait_if_lost = random_.chance(0.5);
+  spec.timeout_ns = random_.chance(0.8) ? kNoTimeout : some_timeout();
+  const RequestNumber asked = clients_.reduce(client, spec, size);
   reduces_.push_back(ledger_.requests[asked].put);
-  if (random_.chance(0.7))
-    clients_.get(client, target, {some_timeout(), random_.chance(0.3), random_.chance(0.4), some_priority()});
+  if (!random_.chance(0.7)) return;
+  ipc::Get get = some_get(0.4);
+  get.id = spec.target;
+  clients_.get(client, get);
 }
 
 void Workload::put_source(ClientKey client) {
@@ -208,8 +213,7 @@ void Workload::cancel() {
 
 void Workload::release() {
   if (ledger_.held.empty()) return;
-  clients_.release(
-      std::next(ledger_.held.begin(), static_cast<std::ptrdiff_t>(random_.below(ledger_.held.size())))->first);
+  clients_.release(one_of(ledger_.held)->first);
 }
 
 void Workload::look() {

@@ -16,11 +16,15 @@ class Workload {
   void finish_writing();
 
  private:
+  template <typename Container>
+  auto one_of(Container& container) {
+    return std::next(container.begin(), static_cast<std::ptrdiff_t>(random_.below(container.size())));
+  }
   ClientKey some_client();
   ObjectId some_id(ClientKey client);  // named, minted before, or known from a put
   std::uint64_t some_size();
   std::int64_t some_timeout();
-  Priority some_priority();
+  ipc::Get some_get(double follow);  // of an object to be named; it follows with this chance
 
   void put(ClientKey client);
   void create(ClientKey client);

@@ -1,11 +1,13 @@
 #include "sim/world.h"
-#include "base/type_name.h"
 
 #include <time.h>
 #include <xxhash.h>
 
 #include <algorithm>
 #include <cstring>
+
+#include "base/type_name.h"
+#include "sim/members.h"
 
 namespace hoplite::sim {
 namespace {
@@ -77,7 +79,20 @@ void World::violate(const std::string& invariant, const std::string& text) {
   trace_.say(now(), "", "VIOLATION of " + invariant + ": " + text);
 }
 
+std::uint64_t World::repairs() const {
+  std::uint64_t total = repairs_of_the_dead_;
+  for (const NodeIndex node : running_nodes()) total += nodes_[node].agent->repairs();
+  return total;
+}
+
 // --- nodes
+
+std::vector<NodeIndex> World::running_nodes() const {
+  std::vector<NodeIndex> found;
+  for (NodeIndex node = 0; node < nodes_.size(); ++node)
+    if (running(node)) found.push_back(node);
+  return found;
+}
 
 void World::start(NodeIndex node) {
   const bool was_powered = hosts_[node].powered;
@@ -106,7 +121,7 @@ void World::power_on(NodeIndex node) {
   ++host.start;
   host.ref = {NodeId{random_.next() | 1}, 0};
   trace_.names().add_node(host.ref.id, node, host.start);
-  trace_.say(now(), node_name(node), "starts");
+  trace_.tell(now(), node, "starts");
 }
 
 void World::make_agent(NodeIndex node, std::vector<MemberNews> known) {
@@ -134,13 +149,14 @@ void World::make_agent(NodeIndex node, std::vector<MemberNews> known) {
 void World::crash(NodeIndex node, Crash how) {
   Host& host = hosts_[node];
   if (!host.running) return;
-  trace_.say(now(), node_name(node), how == Crash::kProcess ? "is killed" : "loses power");
+  trace_.tell(now(), node, how == Crash::kProcess ? "is killed" : "loses power");
   network_.process_died(node, how == Crash::kMachine);
   links_.process_died(node, how == Crash::kMachine);
   host.running = false;
   host.paused = false;
   host.powered = how == Crash::kProcess;
   host.inbox.clear();
+  repairs_of_the_dead_ += nodes_[node].agent->repairs();
   nodes_[node].agent.reset();
   nodes_[node].plane.reset();
   nodes_[node].open.clear();
@@ -149,7 +165,7 @@ void World::crash(NodeIndex node, Crash how) {
 
 void World::leave(NodeIndex node) {
   if (!hosts_[node].running || hosts_[node].paused) return;
-  trace_.say(now(), node_name(node), "is told to stop");
+  trace_.tell(now(), node, "is told to stop");
   leaving_.emplace(hosts_.process(node), false);
   step(node, event::Leave{});
 }
@@ -159,7 +175,7 @@ void World::note_goodbye(NodeIndex node) {
   const auto it = leaving_.find(process);
   if (it == leaving_.end() || it->second || !nodes_[node].agent->has_left()) return;
   it->second = true;
-  trace_.say(now(), node_name(node), "has said goodbye");
+  trace_.tell(now(), node, "has said goodbye");
   if (observer_ != nullptr) observer_->on_leave(node);
   queue_.after(Duration::ms(2), [this, process] {
     if (hosts_.alive(process)) crash(process.node, Crash::kProcess);
@@ -168,7 +184,7 @@ void World::note_goodbye(NodeIndex node) {
 
 void World::pause(NodeIndex node) {
   if (!hosts_[node].running || hosts_[node].paused) return;
-  trace_.say(now(), node_name(node), "is paused");
+  trace_.tell(now(), node, "is paused");
   hosts_[node].paused = true;
 }
 
@@ -176,7 +192,7 @@ void World::pause(NodeIndex node) {
 void World::resume(NodeIndex node) {
   Host& host = hosts_[node];
   if (!host.paused) return;
-  trace_.say(now(), node_name(node), "goes on");
+  trace_.tell(now(), node, "goes on");
   host.paused = false;
   const ProcessId process = hosts_.process(node);
   if (random_.chance(0.5)) step(node, event::Tick{});
@@ -188,15 +204,8 @@ void World::resume(NodeIndex node) {
 }
 
 void World::block(NodeIndex from, NodeIndex to) {
-  trace_.say(now(), node_name(from), "cannot reach " + node_name(to) + " any more");
+  trace_.tell(now(), from, "cannot reach ", node_name(to), " any more");
   hosts_.block(from, to);
-}
-
-void World::unblock(NodeIndex from, NodeIndex to) {
-  trace_.say(now(), node_name(from), "can reach " + node_name(to) + " again");
-  hosts_.unblock(from, to);
-  network_.paths_changed();
-  links_.paths_changed();
 }
 
 void World::heal() {
@@ -208,13 +217,14 @@ void World::heal() {
 }
 
 void World::break_connections(NodeIndex a, NodeIndex b) {
-  trace_.say(now(), node_name(a), "loses its connections with " + node_name(b));
+  if (observer_ != nullptr) observer_->on_break(a, b);
+  trace_.tell(now(), a, "loses its connections with ", node_name(b));
   network_.break_between(a, b);
   links_.break_between(a, b);
 }
 
 void World::set_rate(NodeIndex node, double bytes_per_second) {
-  trace_.say(now(), node_name(node), "now has a link of " + format_rate(bytes_per_second));
+  trace_.tell(now(), node, "now has a link of ", format_rate(bytes_per_second));
   hosts_[node].link.up = hosts_[node].link.down = bytes_per_second;
 }
 
@@ -225,9 +235,7 @@ void World::step(NodeIndex node, Event event, ByteView payload) {
   mix(static_cast<std::uint64_t>(now().ns));
   mix(node << 8 | event.index());
   ++steps_;
-  if (trace_.on())
-    if (const std::string text = describe(event, trace_.names()); !text.empty())
-      trace_.say(now(), node_name(node), text);
+  trace_.tell(now(), node, event);
   Effects effects;
   if (!spare_effects_.empty()) {
     effects.swap(spare_effects_.back());
@@ -238,9 +246,7 @@ void World::step(NodeIndex node, Event event, ByteView payload) {
   note_renaming(node);
   note_goodbye(node);
   for (Effect& effect : effects) {
-    if (trace_.on())
-      if (const std::string text = describe(effect, trace_.names()); !text.empty())
-        trace_.say(now(), node_name(node), text);
+    trace_.tell(now(), node, effect);
     mix(effect.index());
     std::visit([&](auto& e) { carry_out(node, e, payload); }, effect);
   }
@@ -254,8 +260,7 @@ void World::note_renaming(NodeIndex node) {
   const NodeRef before = hosts_[node].ref;
   if (nodes_[node].agent->self() == before) return;
   hosts_[node].ref = nodes_[node].agent->self();
-  if (trace_.on())
-    trace_.say(now(), node_name(node), "was given up, and is " + trace_.names().node(hosts_[node].ref) + " now");
+  trace_.tell(now(), node, "was given up, and is ", hosts_[node].ref, " now");
   network_.disconnect_all(node);
   nodes_[node].plane->data().disconnect_all();
   if (observer_ != nullptr) observer_->on_rename(node, before);
@@ -284,9 +289,7 @@ void World::message_arrived(NodeIndex at, NodeRef from, const std::string& bytes
   mix(XXH3_64bits(bytes.data(), bytes.size()));
   auto decoded = decode_message(as_bytes(bytes));
   if (!decoded) return contract_broken(at, "a message cannot be decoded: " + decoded.error().message);
-  if (trace_.on())
-    trace_.say(now(), node_name(at),
-               "<- " + trace_.names().node(from) + "  " + describe(decoded->message, trace_.names()));
+  trace_.tell(now(), at, "<- ", from, "  ", decoded->message);
   if (const auto* reply = std::get_if<EvictReply>(&decoded->message)) any_evicted_ = any_evicted_ || reply->granted;
   const ByteView payload = decoded->payload;
   const bool is_want = options_.cost != nullptr && std::holds_alternative<Want>(decoded->message);
@@ -296,10 +299,7 @@ void World::message_arrived(NodeIndex at, NodeRef from, const std::string& bytes
 }
 
 void World::peer_lost(NodeIndex at, NodeRef peer, Loss why) {
-  static constexpr const char* kWhy[] = {"closed", "refused", "no answer", "somebody else is there", "rejected"};
-  if (trace_.on())
-    trace_.say(now(), node_name(at),
-               "has no connection with " + trace_.names().node(peer) + ": " + kWhy[static_cast<int>(why)]);
+  trace_.tell(now(), at, "has no connection with ", peer, ": ", std::string(enumerator_name(why)));
   step(at, event::PeerLost{peer, why});
 }
 
@@ -403,7 +403,7 @@ void World::detach(ClientKey client) {
   if (!port.open) return;
   port.open = false;
   port.answers.clear();
-  if (trace_.on()) trace_.say(now(), node_name(port.process.node), "client " + std::to_string(client) + " is gone");
+  trace_.tell(now(), port.process.node, "client ", client, " is gone");
   port.asks.push_back({0, {}, {}, true});
   port.last_ask = std::max(port.last_ask, now());
   queue_.at(port.last_ask, [this, client] { ask_arrived(client); });
@@ -412,10 +412,7 @@ void World::detach(ClientKey client) {
 void World::ask(ClientKey client, std::uint64_t request, ipc::Request message, std::string payload) {
   Port& port = ports_[client - 1];
   if (!port.open) return;
-  if (trace_.on())
-    trace_.say(now(), node_name(port.process.node),
-               "client " + std::to_string(client) + " " + describe(message, trace_.names()) + " (request " +
-                   std::to_string(request) + ")");
+  trace_.tell(now(), port.process.node, "client ", client, " asks: ", message, " (request ", request, ")");
   port.asks.push_back({request, std::move(message), std::move(payload)});
   const Duration delay{static_cast<std::int64_t>(random_.below(options_.client_delay.ns + 1))};
   port.last_ask = std::max(port.last_ask, now() + delay);
@@ -438,10 +435,8 @@ void World::answer_arrived(ClientKey client) {
   if (!port.open || port.answers.empty() || !hosts_.alive(port.process)) return;
   const Answer answer = std::move(port.answers.front());
   port.answers.pop_front();
-  if (trace_.on())
-    trace_.say(now(), node_name(port.process.node),
-               "client " + std::to_string(client) + " hears: " + describe(answer.message, trace_.names()) +
-                   " (request " + std::to_string(answer.request) + ")");
+  trace_.tell(now(), port.process.node, "client ", client, " hears: ", answer.message, " (request ", answer.request,
+              ")");
   if (observer_ != nullptr) observer_->on_reply(client, answer.request, answer.message);
 }
 

@@ -60,6 +60,7 @@ class WorldObserver {
   virtual void on_step(NodeIndex) {}                           // after its effects have been carried out
   virtual void on_leave(NodeIndex node) = 0;                   // it says goodbye, and will be gone in a moment
   virtual void on_death(NodeIndex node) = 0;                   // after the process is gone
+  virtual void on_break(NodeIndex, NodeIndex) {}               // before the connections of the two break
   virtual void on_rename(NodeIndex node, NodeRef before) = 0;  // it heard that it was given up
 };
 
@@ -81,6 +82,7 @@ class World final : private NetworkSink, private LinksSink, private PlaneSink {
   bool run_for(Duration duration) { return run_until(now() + duration); }
   void at(Time when, Task task) { queue_.at(when, task); }
   EventQueue& queue() { return queue_; }
+  const EventQueue& queue() const { return queue_; }
 
   // --- what happens to nodes
   void start(NodeIndex node);  // a new process, with a new identity
@@ -91,13 +93,13 @@ class World final : private NetworkSink, private LinksSink, private PlaneSink {
   void pause(NodeIndex node);
   void resume(NodeIndex node);
   void block(NodeIndex from, NodeIndex to);
-  void unblock(NodeIndex from, NodeIndex to);
   void heal();
   void break_connections(NodeIndex a, NodeIndex b);
   void set_rate(NodeIndex node, double bytes_per_second);
   ProcessId process(NodeIndex node) const { return {node, hosts_[node].start}; }
 
   bool running(NodeIndex node) const { return hosts_[node].running; }
+  std::vector<NodeIndex> running_nodes() const;
   bool leaving(NodeIndex node) const { return leaving_.contains(process(node)); }  // was told to stop
   bool paused(NodeIndex node) const { return hosts_[node].paused; }
   // The agent of a running node.
@@ -120,10 +122,10 @@ class World final : private NetworkSink, private LinksSink, private PlaneSink {
   void violate(const std::string& invariant, const std::string& text);
   const std::optional<Violation>& violation() const { return violation_; }
   std::uint64_t digest() const { return digest_; }
-  std::uint64_t steps() const { return steps_; }
   bool any_evicted() const { return any_evicted_; }
+  // What homes heard from full announcements only (core/directory/directory.h), those included that have died.
+  std::uint64_t repairs() const;
 
-  Random& random() { return random_; }
   Trace& trace() { return trace_; }
   const Transfers& transfers() const { return transfers_; }
   bool is_pulling(const Transfer& transfer) const {
@@ -134,8 +136,6 @@ class World final : private NetworkSink, private LinksSink, private PlaneSink {
            plane(transfer.parent.node).is_serving(transfer.serve);
   }
   const Links& links() const { return links_; }
-  const Network& network() const { return network_; }
-  const WorldOptions& options() const { return options_; }
   const Hosts& hosts() const { return hosts_; }
 
  private:
@@ -219,6 +219,7 @@ class World final : private NetworkSink, private LinksSink, private PlaneSink {
   std::uint64_t digest_ = 0;
   std::uint64_t steps_ = 0;
   bool any_evicted_ = false;
+  std::uint64_t repairs_of_the_dead_ = 0;
   std::vector<Effects> spare_effects_;  // emptied vectors, to be used again
   std::map<ProcessId, bool> leaving_;   // whether it has said goodbye
 };

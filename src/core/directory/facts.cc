@@ -28,8 +28,7 @@ void Directory::on_announce(Time now, NodeRef from, const Announce& announce, Ou
   for (const Fact& fact : announce.facts) {
     if (unconfirmed != unconfirmed_.end()) {
       unconfirmed->second.erase(fact.id);
-      // One that grows and has no parent may be between two answers: its want tells the same.
-      if (fact.state != CopyState::kGrowing && !knows(from, fact)) ++repairs_;
+      if (!knows(from, fact)) ++repairs_;
     }
     take_fact(now, from, fact, out);
   }
@@ -37,10 +36,12 @@ void Directory::on_announce(Time now, NodeRef from, const Announce& announce, Ou
     withdraw_unconfirmed(now, from, announce.open_requests, out);
 }
 
-// Whether the books say that `from` has a copy of this version.
+// Whether the books say that `from` has a copy of this version, or that it waits for a parent: then it may have some of it.
 bool Directory::knows(NodeRef from, const Fact& fact) const {
   const auto it = entries_.find(fact.id);
-  const Holder* holder = it == entries_.end() ? nullptr : it->second.holders.find(from.id);
+  if (it == entries_.end()) return false;
+  if (fact.state == CopyState::kGrowing && it->second.waiters.contains({from.id, WantMode::kFetch})) return true;
+  const Holder* holder = it->second.holders.find(from.id);
   return holder != nullptr && holder->ref == from && it->second.version == fact.version;
 }
 
