@@ -83,6 +83,7 @@ void draw_rare_limits(RunPlan& plan, std::uint64_t seed) {
   limits.stall_doublings = one_of<std::uint32_t>(random, {0, 2, 6});
   limits.input_stalls = one_of<std::uint32_t>(random, {2, 8});
   limits.parked_stalls = one_of<std::uint32_t>(random, {2, 8});
+  limits.queued_stalls = one_of<std::uint32_t>(random, {1, 4});
   limits.input_refusals = one_of<std::uint32_t>(random, {6, 8, 16});
   limits.max_parked_pulls = one_of<std::uint32_t>(random, {1, 2, 64});
   limits.join_grace = scaled(plan.beat, random, 6, 30);

@@ -10,10 +10,13 @@
 #include <string>
 #include <vector>
 
+#include "base/limits.h"
 #include "hoplite/client.h"
 #include "protocol/client_messages.h"
 
 namespace hoplite::client {
+
+inline constexpr LibraryLimits kLimits;
 
 using Clock = std::chrono::steady_clock;
 using TimePoint = Clock::time_point;

@@ -16,7 +16,6 @@ using client::Sending;
 using client::Subject;
 using client::Writing;
 
-constexpr std::size_t kMaxWaitIds = 4'000;       // 16 bytes each: stays below the daemon's limit for one message
 constexpr std::size_t kPutStepBytes = 8 * kMiB;  // readers may follow a large put at this grain; 1 ms of copying
 
 Subject subject_of(Connection& connection, const PutOptions& options) {
@@ -89,11 +88,11 @@ Future<std::vector<ObjectId>> start_wait(const Link& connection, ObjectIds ids, 
                                          const Timeout& timeout, Sending sending) {
   constexpr auto to_ready = client::Picked<&ipc::WaitDone::ready>::convert;
   const Subject subject{"wait", ids.size() == 1 ? ids[0] : ObjectId()};
-  if (count > ids.size() || ids.size() > kMaxWaitIds)
+  if (count > ids.size() || ids.size() > client::kLimits.max_wait_ids)
     return client::start_ended<std::vector<ObjectId>, to_ready>(
         connection, subject.error(Code::kInvalidArgument, "asked for " + std::to_string(count) + " of " +
                                                               std::to_string(ids.size()) + " objects, of at most " +
-                                                              std::to_string(kMaxWaitIds)));
+                                                              std::to_string(client::kLimits.max_wait_ids)));
   if (count == 0) return client::start_ended<std::vector<ObjectId>, to_ready>(connection, ipc::Reply(ipc::WaitDone{}));
   const auto deadline = Deadline::after(timeout);
   const ipc::Wait request{{ids.begin(), ids.end()}, static_cast<std::uint32_t>(count), deadline.left_ns()};

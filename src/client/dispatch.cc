@@ -9,9 +9,6 @@
 namespace hoplite::client {
 namespace {
 
-// To take back what was started, when another part of it failed.
-constexpr std::int64_t kTakeBackNs = std::chrono::nanoseconds(std::chrono::seconds(5)).count();
-
 // The daemon's messages name the object already; make sure of it.
 Error as_error(const Call& call, const ipc::Failed& failed) {
   const Code code = failed.code == Code::kOk ? Code::kInternal : failed.code;
@@ -154,7 +151,7 @@ void Connection::take_back(Group& group) {
   for (const auto& part : group.calls) {
     const bool started = part->result && part->result->ok() && std::holds_alternative<ipc::Reducing>(**part->result);
     if (started && !broken_)
-      enqueue(next_request_++, ipc::Remove{std::get<ipc::Reducing>(**part->result).target, kTakeBackNs}, {});
+      enqueue(next_request_++, ipc::Remove{std::get<ipc::Reducing>(**part->result).target, kLimits.take_back.ns}, {});
     abandon_locked(*part);
   }
   group.calls.clear();

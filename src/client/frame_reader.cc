@@ -5,12 +5,13 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/limits.h"
+
 namespace hoplite::client {
 namespace {
 
-constexpr std::size_t kBufferBytes = 64 * kKiB;      // one receive takes a few hundred replies
-constexpr std::uint64_t kMaxReplyBytes = 16 * kMiB;  // well over the daemon's limit for one message
-constexpr std::size_t kMaxDescriptors = 4;           // a daemon sends two in all
+constexpr std::size_t kBufferBytes = 64 * kKiB;  // one receive takes a few hundred replies
+constexpr std::size_t kMaxDescriptors = 4;       // a daemon sends two in all
 
 }  // namespace
 
@@ -57,7 +58,7 @@ FrameReader::Outcome FrameReader::receive(int socket, int flags) {
 
 Result<ipc::Frame> FrameReader::next() {
   ByteView rest(buffer_.data() + begin_, end_ - begin_);
-  auto frame = ipc::next_frame(rest, kMaxReplyBytes);
+  auto frame = ipc::next_frame(rest, LibraryLimits{}.max_reply_bytes);
   if (frame && frame->complete) begin_ = end_ - rest.size();
   return frame;
 }

@@ -6,16 +6,9 @@
 #include "base/check.h"
 
 namespace hoplite::dataplane {
-namespace {
 
-// An answer may be queued behind frames of other streams, but not for ever: the pull may also have been parked.
-constexpr std::int64_t kBusyPatience = 4;
-
-}  // namespace
-
-Upstream::Upstream(Host& host, LinkDialler& dialler, NodeRef parent, const Address& address,
-                   std::uint32_t max_frame_bytes)
-    : host_(host), parent_(parent), max_frame_bytes_(max_frame_bytes), idle_since_(host.now()) {
+Upstream::Upstream(Host& host, LinkDialler& dialler, NodeRef parent, const Address& address, const Limits& limits)
+    : host_(host), parent_(parent), limits_(limits), idle_since_(host.now()) {
   link_ = dialler.dial(parent, address, *this);
 }
 
@@ -91,7 +84,7 @@ void Upstream::tick() {
     // While frames of other streams take their time on a slow link, this one's parent is not silent.
     const bool busy = now - heard_at_ < pull.patience;
     const Time heard = pull.accepted ? std::max(pull.heard_at, heard_at_) : pull.heard_at;
-    const Duration patience = pull.patience * (pull.accepted || !busy ? 1 : kBusyPatience);
+    const Duration patience = pull.patience * (pull.accepted || !busy ? 1 : limits_.queued_stalls);
     if (pull.silent || now - heard < patience) continue;
     pull.silent = true;
     host_.pull_silent(transfer);
@@ -107,7 +100,7 @@ void Upstream::forgive_silence(Duration lost) {
 
 bool Upstream::on_data(const FrameHeader& frame) {
   heard_at_ = host_.now();
-  if (frame.length == 0 || frame.length > max_frame_bytes_) return false;
+  if (frame.length == 0 || frame.length > limits_.max_frame_bytes) return false;
   arriving_ = 0;
   const auto it = pulls_.find(frame.transfer);
   if (it == pulls_.end()) return true;  // ended by us a moment ago

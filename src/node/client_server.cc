@@ -18,7 +18,6 @@ namespace {
 constexpr char kClientProofLabel[] = "hoplite client";
 constexpr std::size_t kReceiveBytes = 256 * kKiB;  // more than a unix socket holds by default: one recv() empties it
 constexpr int kAcceptsPerBatch = 64;  // so that a flood of connections does not starve those that are there
-constexpr Duration kAcceptPause = Duration::ms(100);
 constexpr std::uint32_t kMaxClientNumber = (1U << 31) - 1;  // what fits the ids that clients mint
 
 bool wants_reply(const ipc::Request& message) {
@@ -83,7 +82,7 @@ void ClientServer::greet(UniqueFd socket, ClientIdentity peer) {
   loop_.add(connection.fd(), EPOLLIN, [this, key](std::uint32_t events) { on_event(key, events); });
 
   handshakes_.insert(key);
-  connection.handshake_deadline = loop_.now() + options_.limits.handshake_timeout;
+  connection.handshake_deadline = loop_.now() + options_.limits.handshake;
   if (handshake_timer_ == 0)
     handshake_timer_ = loop_.at(connection.handshake_deadline, [this] { end_late_handshakes(); });
 }
@@ -104,7 +103,7 @@ void ClientServer::end_late_handshakes() {
 void ClientServer::pause_accepting() {
   log_.warn("cannot accept clients: out of descriptors or memory; trying again soon");
   loop_.modify(listener_->fd(), 0);
-  accept_timer_ = loop_.at(loop_.now() + kAcceptPause, [this] {
+  accept_timer_ = loop_.at(loop_.now() + options_.limits.accept_pause, [this] {
     accept_timer_ = 0;
     if (listener_) loop_.modify(listener_->fd(), EPOLLIN);
   });

@@ -3,7 +3,7 @@
 //
 // Lives on the loop thread. Every complete frame of one recv() is handled at once; replies are collected and sent by
 // `flush`, one send() for each client, which the owner calls after each batch. Nothing that a client does can take more
-// than ClientLimits allows: bytes that make no sense, and replies that are not read, end its connection.
+// than its limits allow: bytes that make no sense, and replies that are not read, end its connection.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/limits.h"
 #include "base/node_id.h"
 #include "base/time.h"
 #include "node/client_connection.h"
@@ -23,17 +24,6 @@
 #include "transport/loop.h"
 
 namespace hoplite {
-
-// Every bound on clients, with its reason.
-struct ClientLimits {
-  std::size_t max_clients = 1024;            // processes of one machine, with room; each may cost a descriptor
-  std::size_t max_outstanding = 65'536;      // requests of one client without a reply: 100 times what hides any latency
-  std::size_t max_output_bytes = 16 * kMiB;  // replies that a client has not read: a stopped process, not a slow one
-  std::size_t max_fields_bytes = 256 * kKiB;  // of a frame besides the bytes of a small object: 10,000 ids of a reduce
-  std::size_t max_handshakes = 128;           // connections that have not answered the greeting; the oldest goes
-  Duration handshake_timeout = Duration::s(10);  // to answer it
-  std::size_t max_remembered_offenders = 1024;   // so that each process is logged once
-};
 
 class ClientHandler {
  public:

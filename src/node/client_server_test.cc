@@ -339,7 +339,7 @@ TEST_F(ClientServerTest, TooManyOutstandingRequestsFail) {
 
 TEST_F(ClientServerTest, IdleConnectionsAreBoundedAndKeepNobodyOut) {
   options_.limits.max_handshakes = 3;
-  options_.limits.handshake_timeout = Duration::ms(300);
+  options_.limits.handshake = Duration::ms(300);
   serve();
   std::vector<std::unique_ptr<RawClient>> idle;
   for (int i = 0; i < 10; ++i) idle.push_back(std::make_unique<RawClient>(path()));

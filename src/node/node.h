@@ -37,7 +37,6 @@ struct NodeOptions {
   bool busy_poll = false;
   std::string software_version;
   Limits limits;
-  ClientLimits client_limits;
 };
 
 class Node final : private TransportHandler, private ClientHandler, private Progress {
@@ -71,7 +70,7 @@ class Node final : private TransportHandler, private ClientHandler, private Prog
   void arm_timer();
   void report_joining();
   void stop_when_left();
-  void finish_stopping(Time deadline);
+  void finish_stopping(Time since);
 
   void on_message(NodeRef from, Message message, ByteView payload) override;
   void on_peer_lost(NodeRef peer, Loss why) override;

@@ -15,12 +15,13 @@ UniqueFd open_reserve() { return UniqueFd(open("/dev/null", O_RDONLY | O_CLOEXEC
 
 }  // namespace
 
-Acceptor::Acceptor(Loop& loop, UniqueFd listener, const Identity& identity, StrangerLog& log, Counters& counters,
-                   Accepted accepted)
+Acceptor::Acceptor(Loop& loop, UniqueFd listener, const Identity& identity, const SocketLimits& limits,
+                   StrangerLog& log, Counters& counters, Accepted accepted)
     : loop_(loop),
       listener_(std::move(listener)),
       reserve_(open_reserve()),
       identity_(identity),
+      limits_(limits),
       log_(log),
       counters_(counters),
       accepted_(std::move(accepted)) {
@@ -61,10 +62,11 @@ void Acceptor::shed_one() {
 }
 
 void Acceptor::begin(UniqueFd fd) {
-  if (pending_.size() >= kMaxPending) reject(pending_.begin()->first, "too many connections that say nothing", true);
+  if (pending_.size() >= limits_.max_handshakes)
+    reject(pending_.begin()->first, "too many connections that say nothing", true);
   const std::uint64_t number = ++last_number_;
   const int raw = fd.get();
-  pending_.emplace(number, Pending{std::move(fd), Handshake::acceptor(identity_), loop_.now() + kHandshakeTimeout});
+  pending_.emplace(number, Pending{std::move(fd), Handshake::acceptor(identity_), loop_.now() + limits_.handshake});
   loop_.add(raw, EPOLLIN, [this, number](std::uint32_t) { on_readable(number); });
   if (pending_.size() == 1) set_timer();
 }

@@ -1,7 +1,7 @@
 // The listening socket: takes connections, does the handshake, hands on those that proved themselves.
 //
-// Strangers cost little and leave nothing: each pending connection keeps at most Handshake::kMaxMessageBytes and gets
-// kHandshakeTimeout; of more than kMaxPending the oldest goes. Loop thread only.
+// Strangers cost little and leave nothing: each pending connection keeps at most Handshake::kMaxMessageBytes, for a time that
+// is limited, as their number is: of more, the oldest goes. Loop thread only.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 
+#include "base/limits.h"
 #include "transport/loop.h"
 #include "transport/tcp/counters.h"
 #include "transport/tcp/handshake.h"
@@ -19,14 +20,11 @@ namespace hoplite::tcp {
 
 class Acceptor {
  public:
-  static constexpr std::size_t kMaxPending = 512;
-  static constexpr Duration kHandshakeTimeout = Duration::s(5);
-
   using Accepted = std::function<void(UniqueFd fd, const Hello& peer)>;
 
-  // `identity`, `log` and `counters` must outlive this.
-  Acceptor(Loop& loop, UniqueFd listener, const Identity& identity, StrangerLog& log, Counters& counters,
-           Accepted accepted);
+  // `identity`, `limits`, `log` and `counters` must outlive this.
+  Acceptor(Loop& loop, UniqueFd listener, const Identity& identity, const SocketLimits& limits, StrangerLog& log,
+           Counters& counters, Accepted accepted);
   ~Acceptor();
   Acceptor(const Acceptor&) = delete;
   Acceptor& operator=(const Acceptor&) = delete;
@@ -54,6 +52,7 @@ class Acceptor {
   UniqueFd listener_;
   UniqueFd reserve_;  // given up for a moment to accept and close a connection when there are no descriptors left
   const Identity& identity_;
+  const SocketLimits& limits_;
   StrangerLog& log_;
   Counters& counters_;
   Accepted accepted_;

@@ -71,7 +71,7 @@ ControlPlane::OutboundPtr ControlPlane::dial(NodeRef node, const Address& addres
   auto peer = std::make_shared<Outbound>();
   peer->node = node;
   peer->address = address;
-  Dial::Options options{address, Role::kControl, node, {}};
+  Dial::Options options{env_.limits.sockets, address, Role::kControl, node, {}};
   // The Dial is the Outbound's own; holding it strongly would be a cycle.
   const std::weak_ptr<Outbound> weak = peer;
   options.on_claim = [this, weak](NodeRef claimed) { return on_claim(weak.lock(), claimed); };
@@ -96,7 +96,7 @@ void ControlPlane::enqueue(const OutboundPtr& peer, const Message& message, Byte
   const auto length = static_cast<std::uint32_t>(queue.size() - start - kLengthBytes);
   CHECK(length <= env_.limits.max_message_bytes, type_name(message), length);
   std::memcpy(queue.data() + start, &length, kLengthBytes);
-  if (queue.size() - peer->sent > kMaxQueuedBytes) {
+  if (queue.size() - peer->sent > env_.limits.sockets.max_queued_bytes) {
     // Handlers are not called from inside a call of ours.
     forget(peer);
     if (peer->node == NodeRef{}) return;

@@ -23,9 +23,6 @@ namespace hoplite::tcp {
 
 class ControlPlane {
  public:
-  // What is queued for a peer that does not read; beyond it the connection is given up.
-  static constexpr std::size_t kMaxQueuedBytes = 64 * kMiB;
-
   struct Environment {  // all of it outlives the ControlPlane
     Loop& loop;
     TransportHandler& handler;

@@ -20,7 +20,8 @@ std::uint64_t turn_bytes(const IoThread::Options& options) {
 IoThread::IoThread(const Options& options, const Identity& identity)
     : options_(options),
       identity_(identity),
-      dialler_({loop_, identity_, options.limiter, options.meters, options.counters, options.refused}),
+      dialler_({loop_, identity_, options.limits.sockets, options.limiter, options.meters, options.counters,
+                options.refused}),
       lane_({options.index, options.limits, turn_bytes(options)}, *this, dialler_) {
   loop_.after_batch([this] { after_batch(); });
 }

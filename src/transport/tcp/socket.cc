@@ -24,8 +24,6 @@ constexpr int kKeepaliveProbes = (kVanishedAfterSeconds - kKeepaliveIdleSeconds)
 // Enough to keep 10 Gbit/s busy while the I/O thread is elsewhere for 100 us; at 500 Mbit/s a newcomer waits 2 ms.
 constexpr int kUnsentBytes = 128 * static_cast<int>(kKiB);
 
-constexpr int kBacklog = 1024;  // a whole cluster dialling at once
-
 struct SocketAddress {
   sockaddr_storage storage{};
   socklen_t size = 0;
@@ -91,7 +89,7 @@ void notice_vanished_peers(int fd) {
 
 }  // namespace
 
-Result<UniqueFd> listen_on(const Address& address) {
+Result<UniqueFd> listen_on(const Address& address, int backlog) {
   const auto where = to_socket_address(address);
   if (!where) return where.error();
   const auto failed = [&](int error) {
@@ -102,7 +100,7 @@ Result<UniqueFd> listen_on(const Address& address) {
   UniqueFd fd = open_socket(*where);
   if (!fd) return failed(errno);
   set_option(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);  // a restarted daemon takes its port back at once
-  if (bind(fd.get(), where->get(), where->size) != 0 || listen(fd.get(), kBacklog) != 0) return failed(errno);
+  if (bind(fd.get(), where->get(), where->size) != 0 || listen(fd.get(), backlog) != 0) return failed(errno);
   return fd;
 }
 

@@ -7,18 +7,21 @@
 #include <set>
 #include <string>
 
-#include "base/time.h"
+#include "base/limits.h"
 
 namespace hoplite::tcp {
 
 class StrangerLog {
  public:
-  explicit StrangerLog(std::function<void(std::string)> log) : log_(std::move(log)) {}
+  StrangerLog(const SocketLimits& limits, std::function<void(std::string)> log)
+      : max_told_(limits.max_strangers), forget_after_(limits.strangers_for), log_(std::move(log)) {}
 
   void refused(Time now, const std::string& host, const std::string& why);
 
  private:
-  std::function<void(std::string)> log_;
+  const std::size_t max_told_;
+  const Duration forget_after_;
+  const std::function<void(std::string)> log_;
   std::set<std::string> told_;  // hosts
   Time forget_at_;
 };

@@ -35,7 +35,8 @@ std::uint64_t trim(std::span<iovec> parts, std::uint64_t bytes) {
 
 TcpLink::TcpLink(const LinkContext& context, NodeRef parent, const Address& address, dataplane::LinkUser& user)
     : context_(context), user_(user), meter_(context.meters.of(parent.id)) {
-  dial_ = std::make_unique<Dial>(context_.loop, context_.identity, Dial::Options{address, Role::kBulk, parent, {}},
+  dial_ = std::make_unique<Dial>(context_.loop, context_.identity,
+                                 Dial::Options{context_.limits, address, Role::kBulk, parent, {}},
                                  [this, address](Dial::Outcome outcome) { on_dialled(address, std::move(outcome)); });
 }
 

@@ -24,6 +24,7 @@ namespace hoplite::tcp {
 struct LinkContext {  // all of it outlives the links
   Loop& loop;
   const Identity& identity;
+  const SocketLimits& limits;
   RateLimiter& limiter;
   RateMeters& meters;
   Counters& counters;

@@ -17,10 +17,10 @@ class TcpTransport final : public Transport {
         listen_address_(local_address(listener.get())),
         identity_{options.self, options.advertise.empty() ? listen_address_ : options.advertise, options.token},
         limiter_(options.max_rate),
-        log_(options.log),
+        log_(options_.limits.sockets, options.log),
         control_({loop, handler, identity_, options_.limits, limiter_, log_, counters_}),
         lanes_({loop, handler, options_, limiter_, meters_, log_, counters_}, identity_),
-        acceptor_(loop, std::move(listener), identity_, log_, counters_,
+        acceptor_(loop, std::move(listener), identity_, options_.limits.sockets, log_, counters_,
                   [this](UniqueFd fd, const Hello& peer) { adopt(std::move(fd), peer); }) {
     loop.after_batch([this, alive = std::weak_ptr(alive_)] {
       if (!alive.expired()) control_.flush();
@@ -87,7 +87,7 @@ Result<std::unique_ptr<Transport>> make_tcp_transport(Loop& loop, TransportHandl
                                              std::to_string(dataplane::kMaxLanes) + ", not " +
                                              std::to_string(options.io_threads)};
   }
-  auto listener = tcp::listen_on(options.listen);
+  auto listener = tcp::listen_on(options.listen, options.limits.sockets.backlog);
   if (!listener) return listener.error();
   return std::unique_ptr<Transport>(
       std::make_unique<tcp::TcpTransport>(loop, handler, options, std::move(listener).value()));
