@@ -86,7 +86,7 @@ Future<View> start_get(const Link& connection, ObjectId id, const GetOptions& op
 
 Future<std::vector<ObjectId>> start_wait(const Link& connection, ObjectIds ids, std::size_t count,
                                          const Timeout& timeout, Sending sending) {
-  constexpr auto to_ready = client::Picked<&ipc::WaitDone::ready>::convert;
+  constexpr auto to_ready = client::from_reply<ipc::WaitDone, &ipc::WaitDone::ready>;
   const Subject subject{"wait", ids.size() == 1 ? ids[0] : ObjectId()};
   if (count > ids.size() || ids.size() > client::kLimits.max_wait_ids)
     return client::start_ended<std::vector<ObjectId>, to_ready>(
@@ -102,14 +102,15 @@ Future<std::vector<ObjectId>> start_wait(const Link& connection, ObjectIds ids, 
 
 Future<bool> start_remove(const Link& connection, ObjectId id, const Timeout& timeout, Sending sending) {
   const ipc::Remove request{id, Deadline::after(timeout).left_ns()};
-  return client::start_about<bool, client::Picked<&ipc::Removed::existed>::convert>(connection, {"remove", id}, timeout,
-                                                                                    request, sending);
+  constexpr auto to_existed = client::from_reply<ipc::Removed, &ipc::Removed::existed>;
+  return client::start_about<bool, to_existed>(connection, {"remove", id}, timeout, request, sending);
 }
 
 Future<bool> start_prioritize(const Link& connection, ObjectId id, Priority priority, const Timeout& timeout,
                               Sending sending) {
-  return client::start_about<bool, client::Picked<&ipc::Prioritized::under_way>::convert>(
-      connection, {"prioritize", id}, timeout, ipc::Prioritize{id, priority}, sending);
+  constexpr auto to_under_way = client::from_reply<ipc::Prioritized, &ipc::Prioritized::under_way>;
+  return client::start_about<bool, to_under_way>(connection, {"prioritize", id}, timeout, ipc::Prioritize{id, priority},
+                                                 sending);
 }
 
 }  // namespace

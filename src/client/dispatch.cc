@@ -19,12 +19,9 @@ Error as_error(const Call& call, const ipc::Failed& failed) {
 
 }  // namespace
 
-void Connection::dispatch(const FrameReader::Outcome& outcome) {
-  if (outcome.status == FrameReader::Status::kNothing) return;
-  if (outcome.status == FrameReader::Status::kClosed)
-    return fail_all(
-        gone(Code::kUnavailable, outcome.error == 0 ? "it closed the connection" : std::strerror(outcome.error)));
-  while (!broken_) {
+void Connection::dispatch(const Result<bool>& received) {
+  if (!received) return fail_all(gone(Code::kUnavailable, received.error().message));
+  while (*received && !broken_) {
     auto frame = attachment_.frames.next();
     if (!frame) return fail_all(gone(Code::kInternal, "it sent " + frame.error().message));
     if (!frame->complete) return;

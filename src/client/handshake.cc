@@ -85,8 +85,7 @@ Result<ReplyFrame> await_frame(const UniqueFd& socket, const std::string& path, 
     pollfd wanted{.fd = socket.get(), .events = POLLIN, .revents = 0};
     const std::int64_t left_ms = left_ns == kNoTimeout ? kLongestPollMs : left_ns / 1'000'000 + 1;
     ::poll(&wanted, 1, static_cast<int>(std::min(left_ms, kLongestPollMs)));
-    const auto outcome = frames.receive(socket.get(), MSG_DONTWAIT);
-    if (outcome.status == FrameReader::Status::kClosed)
+    if (!frames.receive(socket.get()))
       return Error{Code::kUnavailable, "the daemon at " + path + " closed the connection during the handshake"};
   }
 }

@@ -17,7 +17,7 @@ using client::Link;
 using client::Sending;
 using client::Subject;
 
-constexpr auto to_target = client::Picked<&ipc::Reducing::target>::convert;
+constexpr auto to_target = client::from_reply<ipc::Reducing, &ipc::Reducing::target>;
 
 ReduceSpec to_spec(ObjectIds sources, const ReduceOptions& options) {
   constexpr std::size_t kMost = std::numeric_limits<std::uint32_t>::max();
@@ -129,8 +129,7 @@ Future<std::vector<View>> start_gather(const Link& connection, ObjectIds ids, co
 
 Result<void> to_nothing(const Link& connection, const Call& call, Result<ipc::Reply> reply) {
   const auto target = to_target(connection, call, std::move(reply));
-  if (!target) return target.error();
-  return {};
+  return target ? Result<void>() : target.error();
 }
 
 Future<void> start_add(const Link& connection, ObjectId target, ObjectIds sources, const Timeout& timeout,
@@ -142,7 +141,8 @@ Future<void> start_add(const Link& connection, ObjectId target, ObjectIds source
                                                ipc::AddSources{target, {sources.begin(), sources.end()}}, sending);
 }
 
-ReduceStatus to_status(const ReduceReport& report) {
+ReduceStatus to_status(const ipc::Reported& reported) {
+  const ReduceReport& report = reported.report;
   ReduceStatus status;
   status.target = report.target;
   status.op = report.op;
@@ -166,16 +166,9 @@ ReduceStatus to_status(const ReduceReport& report) {
   return status;
 }
 
-Result<ReduceStatus> to_reduce_status(const Link&, const Call& call, Result<ipc::Reply> reply) {
-  if (!reply) return reply.error();
-  const auto* reduction = std::get_if<ipc::Reported>(&*reply);
-  if (reduction == nullptr) return client::unexpected(call.subject);
-  return to_status(reduction->report);
-}
-
 Future<ReduceStatus> start_query(const Link& connection, ObjectId target, const Timeout& timeout, Sending sending) {
-  return client::start_about<ReduceStatus, to_reduce_status>(connection, {"reduce_status", target}, timeout,
-                                                             ipc::GetReduce{target}, sending);
+  return client::start_about<ReduceStatus, client::from_reply<ipc::Reported, to_status>>(
+      connection, {"reduce_status", target}, timeout, ipc::GetReduce{target}, sending);
 }
 
 }  // namespace

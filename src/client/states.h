@@ -2,8 +2,10 @@
 // becomes a Future of what the user sees.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -57,19 +59,16 @@ Error unexpected(const Subject& subject);
 Result<hoplite::View> to_view(const Link& connection, const Call& call, Result<ipc::Reply> reply);
 Result<std::unique_ptr<Writing>> to_writing(const Link& connection, const Call& call, Result<ipc::Reply> reply);
 
-// The field of a reply that is the result.
-template <auto Field>
-struct Picked;
-template <typename Message, typename T, T Message::* Field>
-struct Picked<Field> {
-  static Result<T> convert(const Link&, const Call& call, Result<ipc::Reply> reply) {
-    if (!reply) return reply.error();
-    auto* message = std::get_if<Message>(&*reply);
-    if (message == nullptr) return unexpected(call.subject);
-    return std::move(message->*Field);
-  }
-};
-constexpr auto to_id = Picked<&ipc::PutDone::id>::convert;
+// `Made` is how a message of this kind becomes the result: one of its fields, or a function.
+template <typename Message, auto Made>
+auto from_reply(const Link&, const Call& call, Result<ipc::Reply> reply)
+    -> Result<std::remove_cvref_t<std::invoke_result_t<decltype(Made), Message&&>>> {
+  if (!reply) return reply.error();
+  auto* message = std::get_if<Message>(&*reply);
+  if (message == nullptr) return unexpected(call.subject);
+  return std::invoke(Made, std::move(*message));
+}
+constexpr auto to_id = from_reply<ipc::PutDone, &ipc::PutDone::id>;
 
 // --- requests
 

@@ -232,7 +232,7 @@ Combination::Work DataPlane::work_of(const effect::Combine& order) {
   const SliceRange range = out->range(order.slice);
   CHECK(out->valid(order.slice).count() == 0, "it has bytes already:", order.out, order.slice);
   CHECK(range.size() % size_of(order.type) == 0, range.size(), to_string(order.type));
-  CHECK(supports(order.op, order.type), to_string(order.op), to_string(order.type));
+  CHECK(can_reduce(order.op, order.type), to_string(order.op), to_string(order.type));
   CHECK(order.divide_by == 1 || (order.divide_by > 1 && is_floating(order.type)), order.divide_by);
   Combination::Work work{out, order.slice, order.op, order.type, order.divide_by, order.final, {}};
   for (const effect::Combine::Input& input : order.inputs) {

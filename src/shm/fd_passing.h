@@ -23,8 +23,8 @@ struct BytesAndFds {
   std::vector<UniqueFd> fds;
 };
 
-// Receives what is there, and up to kMaxPassedFds descriptors (close-on-exec). nullopt if the socket would block. More
-// descriptors than that, or none where the process has too many open already, is an error; none of them stays open.
+// Receives what is there, without waiting, and up to kMaxPassedFds descriptors (close-on-exec). nullopt if nothing is there.
+// More descriptors than that, or than this process may have open, are lost.
 Result<std::optional<BytesAndFds>> recv_with_fds(int socket, ByteSpan buffer);
 
 }  // namespace hoplite

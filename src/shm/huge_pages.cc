@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "shm/mapped_region.h"
+
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE 25  // Linux 6.1; not in Debian 12's headers
 #endif
@@ -12,7 +14,6 @@ namespace hoplite {
 namespace {
 
 constexpr std::uint64_t kHugePageBytes = 2 * kMiB;
-constexpr std::uint64_t kSmallPageBytes = 4 * kKiB;
 
 }  // namespace
 
@@ -25,7 +26,7 @@ bool make_huge(ByteSpan memory) {
   // The kernel collapses only what has at least one page. The rest of it then comes as zeros, without ever having been
   // small pages that need copying.
   for (std::uint64_t at = 0; at < bytes; at += kHugePageBytes) {
-    if (madvise(start + at, kSmallPageBytes, MADV_POPULATE_WRITE) != 0) return false;
+    if (madvise(start + at, kPageBytes, MADV_POPULATE_WRITE) != 0) return false;
   }
   return madvise(start, bytes, MADV_COLLAPSE) == 0;
 }

@@ -40,14 +40,13 @@ Result<MappedRegion> MappedRegion::map(int fd, std::uint64_t bytes, int protecti
   return region;
 }
 
-MappedRegion::~MappedRegion() {
-  if (data_ != nullptr) munmap(data_, size_);
-}
+void Unmap::operator()(std::byte* data) const { munmap(data, size); }
 
 Result<void> MappedRegion::map_at(std::uint64_t offset, int fd, std::uint64_t bytes, int protection) {
   const std::uint64_t size = round_up(bytes, kPageBytes);
-  CHECK(offset % kPageBytes == 0 && size <= size_ && offset <= size_ - size, offset, size, size_);
-  if (mmap(data_ + offset, size, protection, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED) return cannot_map(size);
+  const std::uint64_t room = this->size();
+  CHECK(offset % kPageBytes == 0 && size <= room && offset <= room - size, offset, size, room);
+  if (mmap(data() + offset, size, protection, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED) return cannot_map(size);
   return {};
 }
 

@@ -9,8 +9,8 @@
 #include <filesystem>
 
 #include "base/check.h"
-#include "client/fake_daemon.h"
 #include "client/handshake.h"
+#include "client/test_daemon.h"
 #include "shm/fd_passing.h"
 
 namespace hoplite::client {
