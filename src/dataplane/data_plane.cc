@@ -62,9 +62,8 @@ void DataPlane::check_layout(const effect::OpenCopy& open) const {
 void DataPlane::execute(const effect::OpenCopy& open) {
   check_layout(open);
   std::byte* const memory = options_.arena == nullptr ? nullptr : options_.arena + open.extent.offset;
-  auto buffer = std::make_shared<Buffer>(
-      open.copy, Buffer::Layout{memory, open.object_size(), open.slices, open.only, open.complete});
-  CHECK(copies_.emplace(open.copy, OpenCopy{std::move(buffer)}).second, "copy keys are used once:", open.copy);
+  const bool fresh = copies_.emplace(open.copy, OpenCopy{std::make_shared<Buffer>(open, memory)}).second;
+  CHECK(fresh, "copy keys are used once:", open.copy);
 }
 
 void DataPlane::execute(const effect::GrowCopy& grow) {

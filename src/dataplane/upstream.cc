@@ -22,10 +22,7 @@ void Upstream::start(const BufferPtr& buffer, const PullRequest& request, Durati
   Writer writer(body);
   PullRequest encoded = request;
   encoded.fields(writer);
-  FrameHeader frame;
-  frame.type = FrameType::kPull;
-  frame.transfer = request.transfer;
-  link_->send(frame, as_bytes(body));
+  link_->send({.type = FrameType::kPull, .transfer = request.transfer}, as_bytes(body));
   link_->flush();
 }
 
@@ -41,9 +38,8 @@ void Upstream::prioritize(TransferId transfer, Priority priority) {
 
 void Upstream::limit(TransferId transfer, std::uint64_t more_bytes) {
   Pull& pull = pulls_.at(transfer);
-  const bool limited = pull.limit != kNoLimit;
-  const std::uint64_t from = limited ? std::max(pull.limit, pull.valid.front()) : pull.valid.front();
-  pull.limit = from + more_bytes;
+  const std::uint64_t before = pull.limit == kNoLimit ? 0 : pull.limit;
+  pull.limit = std::max(before, pull.valid.front()) + more_bytes;
   say(FrameType::kLimit, transfer, pull.limit);
 }
 
@@ -54,11 +50,7 @@ void Upstream::let_go(TransferId transfer) {
 
 void Upstream::say(FrameType type, TransferId transfer, std::uint64_t offset) {
   if (broken()) return;
-  FrameHeader frame;
-  frame.type = type;
-  frame.transfer = transfer;
-  frame.offset = offset;
-  link_->send(frame);
+  link_->send({.type = type, .transfer = transfer, .offset = offset});
   link_->flush();
 }
 

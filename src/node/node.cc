@@ -65,19 +65,11 @@ Result<void> Node::start() {
 }
 
 Result<void> Node::start_transport(NodeId id) {
-  TcpOptions tcp;
-  tcp.self = self_ = NodeRef{id, 0};
-  tcp.listen = options_.listen;
-  tcp.advertise = options_.advertise;
-  tcp.token = options_.token;
-  tcp.io_threads = options_.io_threads;
-  tcp.max_rate = options_.max_rate;
-  tcp.busy_poll = options_.busy_poll;
-  tcp.arena = arena_->base();
-  tcp.arena_bytes = arena_->size();
-  tcp.limits = options_.limits;
-  tcp.log = [this](const std::string& line) { log_.warn(line); };
-  auto transport = make_tcp_transport(loop_, *this, tcp);
+  options_.self = self_ = NodeRef{id, 0};
+  options_.arena = arena_->base();
+  options_.arena_bytes = arena_->size();
+  options_.log = [this](const std::string& line) { log_.warn(line); };
+  auto transport = make_tcp_transport(loop_, *this, options_);
   if (!transport) return transport.error();
   transport_ = std::move(*transport);
 

@@ -9,12 +9,10 @@
 #include <map>
 #include <memory>
 
-#include "base/limits.h"
 #include "transport/loop.h"
-#include "transport/tcp/counters.h"
 #include "transport/tcp/handshake.h"
+#include "transport/tcp/shared.h"
 #include "transport/tcp/socket.h"
-#include "transport/tcp/stranger_log.h"
 
 namespace hoplite::tcp {
 
@@ -22,14 +20,12 @@ class Acceptor {
  public:
   using Accepted = std::function<void(UniqueFd fd, const Hello& peer)>;
 
-  // `identity`, `limits`, `log` and `counters` must outlive this.
-  Acceptor(Loop& loop, UniqueFd listener, const Identity& identity, const SocketLimits& limits, StrangerLog& log,
-           Counters& counters, Accepted accepted);
+  // `shared` and `identity` outlive it.
+  Acceptor(Shared& shared, UniqueFd listener, const Identity& identity, Accepted accepted);
   ~Acceptor();
   Acceptor(const Acceptor&) = delete;
   Acceptor& operator=(const Acceptor&) = delete;
 
-  int listener() const { return listener_.get(); }
   // Ends every handshake under way; new ones use the identity as it is now.
   void drop_pending();
 
@@ -48,13 +44,11 @@ class Acceptor {
   void expire();
   void set_timer();
 
+  Shared& shared_;
   Loop& loop_;
   UniqueFd listener_;
   UniqueFd reserve_;  // given up for a moment to accept and close a connection when there are no descriptors left
   const Identity& identity_;
-  const SocketLimits& limits_;
-  StrangerLog& log_;
-  Counters& counters_;
   Accepted accepted_;
   std::map<std::uint64_t, Pending> pending_;  // by arrival
   std::uint64_t last_number_ = 0;

@@ -13,27 +13,16 @@
 #include <vector>
 
 #include "transport/loop.h"
-#include "transport/tcp/counters.h"
 #include "transport/tcp/dial.h"
-#include "transport/tcp/rate_limiter.h"
-#include "transport/tcp/stranger_log.h"
+#include "transport/tcp/shared.h"
 #include "transport/transport.h"
 
 namespace hoplite::tcp {
 
 class ControlPlane {
  public:
-  struct Environment {  // all of it outlives the ControlPlane
-    Loop& loop;
-    TransportHandler& handler;
-    const Identity& identity;
-    const Limits& limits;
-    RateLimiter& limiter;
-    StrangerLog& log;
-    Counters& counters;
-  };
-
-  explicit ControlPlane(const Environment& environment);
+  // `shared` and `identity` outlive it.
+  ControlPlane(Shared& shared, const Identity& identity);
   ~ControlPlane();
   ControlPlane(const ControlPlane&) = delete;
   ControlPlane& operator=(const ControlPlane&) = delete;
@@ -73,7 +62,8 @@ class ControlPlane {
   void close(const InboundPtr& peer);
   void lose(const InboundPtr& peer, const std::string& why);
 
-  Environment env_;
+  Shared& shared_;
+  const Identity& identity_;
   std::unordered_map<NodeRef, OutboundPtr> by_node_;
   std::map<Address, OutboundPtr> by_address_;  // dialled by send_to_address, until we know who it is
   std::vector<OutboundPtr> dirty_;             // have something to flush
