@@ -17,13 +17,7 @@ Deadline Deadline::after(const Timeout& timeout) {
 }
 
 std::int64_t Deadline::left_ns() const {
-  const Timeout rest = left();
-  return rest ? rest->count() : kNoTimeout;
-}
-
-Timeout Deadline::left() const {
-  if (never()) return std::nullopt;
-  return std::max<std::chrono::nanoseconds>(at - Clock::now(), std::chrono::nanoseconds(0));
+  return never() ? kNoTimeout : std::max<std::int64_t>(std::chrono::nanoseconds(at - Clock::now()).count(), 0);
 }
 
 TimePoint Deadline::with_grace() const { return never() ? at : at + std::chrono::nanoseconds(kLimits.grace.ns); }

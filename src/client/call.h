@@ -29,7 +29,6 @@ struct Deadline {
   bool never() const { return at == TimePoint::max(); }
   // kNoTimeout, or the nanoseconds that are left, never negative.
   std::int64_t left_ns() const;
-  Timeout left() const;
   // When the client stops hoping for the daemon's word about this deadline.
   TimePoint with_grace() const;
 };

@@ -124,9 +124,7 @@ void Connection::tell(const ipc::Request& message, Urgency urgency) {
 
 void Connection::release(CopyKey copy) {
   const Lock lock(mutex_);
-  if (broken_) return;
-  releases_.push_back(copy);
-  need(Pace::kSlowTick);
+  let_go(copy);
 }
 
 void Connection::cancel(const Call& call) {

@@ -14,8 +14,6 @@
 // if it was not doing so already. All state is guarded by one mutex, which is never held during a system call that waits.
 #pragma once
 
-#include <sys/types.h>
-
 #include <condition_variable>
 #include <cstdint>
 #include <deque>

@@ -60,11 +60,10 @@ bool Connection::step_put(const std::shared_ptr<Call>& call, const ipc::Reply& r
   }
   const auto* created = std::get_if<ipc::Created>(&reply);
   if (created == nullptr) return false;
-  auto window = WriteWindow::open(mapping(), {created->offset, created->size});
-  if (!window || created->size != put.bytes.size()) {
+  auto window = WriteWindow::open(mapping(), *created, put.bytes.size());
+  if (!window) {
     let_go(reply);
-    finish(call, call->subject.error(Code::kInternal,
-                                     window ? "the daemon gave room of another size" : window.error().message));
+    finish(call, call->subject.error(Code::kInternal, window.error().message));
     return true;
   }
   std::memcpy(window->bytes().data(), put.bytes.data(), put.bytes.size());

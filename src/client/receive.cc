@@ -1,7 +1,6 @@
 // Waiting for replies: who reads the socket, and for how long.
 #include <poll.h>
 #include <sched.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 

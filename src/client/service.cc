@@ -1,6 +1,5 @@
 // The connection's own thread: what happens while nobody waits.
 #include <poll.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <utility>

@@ -7,7 +7,6 @@
 #include <string>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #include "client/access.h"
 #include "client/connection.h"
@@ -75,27 +74,27 @@ constexpr auto to_id = from_reply<ipc::PutDone, &ipc::PutDone::id>;
 std::shared_ptr<Call> new_call(const Subject& subject, const Deadline& deadline);
 Result<void> check_id(const Subject& subject);
 
-template <typename T, auto Convert>
-Future<T> start(const Link& connection, const std::shared_ptr<Call>& call, const ipc::Request& message, Sending sending,
-                ByteView payload = {}) {
+template <auto Convert>
+auto start(const Link& connection, const std::shared_ptr<Call>& call, const ipc::Request& message, Sending sending,
+           ByteView payload = {}) {
   connection->submit(call, message, sending, payload);
-  return Access::future<T, Convert>(connection, call);
+  return Access::future<Convert>(connection, call);
 }
 
 // Without a request.
-template <typename T, auto Convert>
-Future<T> start_ended(const Link& connection, Result<ipc::Reply> result) {
+template <auto Convert>
+auto start_ended(const Link& connection, Result<ipc::Reply> result) {
   const auto call = std::make_shared<Call>();
   connection->submit_ended(call, std::move(result));
-  return Access::future<T, Convert>(connection, call);
+  return Access::future<Convert>(connection, call);
 }
 
 // Of an object that there must be.
-template <typename T, auto Convert>
-Future<T> start_about(const Link& connection, const Subject& subject, const Timeout& timeout,
-                      const ipc::Request& message, Sending sending) {
-  if (auto ok = check_id(subject); !ok) return start_ended<T, Convert>(connection, ok.error());
-  return start<T, Convert>(connection, new_call(subject, Deadline::after(timeout)), message, sending);
+template <auto Convert>
+auto start_about(const Link& connection, const Subject& subject, const Timeout& timeout, const ipc::Request& message,
+                 Sending sending) {
+  if (auto ok = check_id(subject); !ok) return start_ended<Convert>(connection, ok.error());
+  return start<Convert>(connection, new_call(subject, Deadline::after(timeout)), message, sending);
 }
 
 // What travels as the metadata of an object of `size` bytes; kInvalidArgument if the options do not fit it or each other.

@@ -1,5 +1,6 @@
 #include "hoplite/status.h"
 
+#include "base/enum_names.h"
 #include "client/states.h"
 #include "protocol/metadata.h"
 
@@ -66,9 +67,8 @@ std::vector<NodeStatus> to_nodes(const ipc::Nodes& answer) {
 template <typename Message, auto Made>
 auto start_query(const Link& connection, const char* verb, const ipc::Request& request, const Timeout& timeout,
                  Sending sending) {
-  using T = std::invoke_result_t<decltype(Made), const Message&>;
   const auto call = client::new_call({verb, {}}, client::Deadline::after(timeout));
-  return client::start<T, client::from_reply<Message, Made>>(connection, call, request, sending);
+  return client::start<client::from_reply<Message, Made>>(connection, call, request, sending);
 }
 constexpr auto start_status = start_query<ipc::Status, to_store_status>;
 constexpr auto start_objects = start_query<ipc::Objects, to_list>;
@@ -77,13 +77,8 @@ constexpr auto start_nodes = start_query<ipc::Nodes, to_nodes>;
 }  // namespace
 
 std::string_view to_string(CopyState state) {
-  switch (state) {
-    case CopyState::kKnows: return "known";
-    case CopyState::kGrowing: return "fetching";
-    case CopyState::kWriting: return "writing";
-    case CopyState::kComplete: return "complete";
-  }
-  return "unknown";
+  static constexpr std::string_view kNames[] = {"known", "fetching", "writing", "complete"};
+  return name_in(kNames, state);
 }
 
 Result<StoreStatus> Client::status(Timeout timeout) {

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "protocol/client_messages.h"
 #include "shm/client_mapping.h"
 
 namespace hoplite::client {
@@ -15,7 +16,9 @@ struct CloseWindow {
 
 class WriteWindow {
  public:
-  static Result<WriteWindow> open(ClientMapping& mapping, Extent extent) {
+  static Result<WriteWindow> open(ClientMapping& mapping, const ipc::Created& room, std::uint64_t wanted_bytes) {
+    const Extent extent{room.offset, room.size};
+    if (extent.size != wanted_bytes) return Error{Code::kInternal, "the daemon gave room of another size"};
     if (!mapping.writable()) return Error{Code::kInternal, "the daemon did not pass the descriptor to write with"};
     auto bytes = mapping.open_window(extent);
     if (!bytes) return bytes.error();

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "base/check.h"
-#include "kernels/kernels.h"
 
 namespace hoplite::dataplane {
 

@@ -15,7 +15,6 @@
 
 #include "base/bytes.h"
 #include "base/limits.h"
-#include "base/node_id.h"
 #include "base/time.h"
 #include "node/client_connection.h"
 #include "node/log.h"
@@ -35,13 +34,10 @@ class ClientHandler {
 };
 
 struct ClientServerOptions {
-  NodeId node;
-  std::string listen;  // where peers reach this node, for people
-  std::string token;   // the cluster token; needed only from other users' processes
-  std::uint64_t arena_bytes = 0;
+  ipc::Welcome welcome;      // but for the client's number
+  std::string token;         // the cluster token; needed only from other users' processes
   int read_only_arena = -1;  // descriptors that clients get; they stay the owner's
   int writable_arena = -1;
-  std::uint64_t inline_bytes = 0;
   ClientLimits limits;
 };
 
@@ -67,7 +63,7 @@ class ClientServer {
 
  private:
   void on_connection();
-  void greet(UniqueFd socket, ClientIdentity peer);
+  void greet(UniqueFd socket, const ucred& peer);
   void on_event(ClientKey client, std::uint32_t events);
   void on_readable(ClientConnection& connection);
   void on_frame(ClientConnection& connection, const ipc::Frame& frame);

@@ -125,9 +125,7 @@ class ClientServerTest : public testing::Test {
     log_ = std::move(*Log::open(std::string(dir_) + "/log", LogLevel::kInfo));
     read_only_ = UniqueFd(::memfd_create("read-only", MFD_CLOEXEC));
     writable_ = UniqueFd(::memfd_create("writable", MFD_CLOEXEC));
-    options_.node = NodeId{42};
-    options_.arena_bytes = 4096;
-    options_.inline_bytes = 1024;
+    options_.welcome = {NodeId{42}, 0, 4096, 1024, ""};
     options_.read_only_arena = read_only_.get();
     options_.writable_arena = writable_.get();
   }

@@ -22,13 +22,8 @@ constexpr std::size_t kMaxLineBytes = 4096;
 constexpr char kPattern[] = "%Y-%m-%d %H:%M:%S.%e %P %l %v";
 
 spdlog::level::level_enum spdlog_level(LogLevel level) {
-  switch (level) {
-    case LogLevel::kDebug: return spdlog::level::debug;
-    case LogLevel::kInfo: return spdlog::level::info;
-    case LogLevel::kWarn: return spdlog::level::warn;
-    case LogLevel::kError: return spdlog::level::err;
-  }
-  return spdlog::level::info;
+  static_assert(spdlog::level::debug + static_cast<int>(LogLevel::kError) == spdlog::level::err);
+  return static_cast<spdlog::level::level_enum>(spdlog::level::debug + static_cast<int>(level));
 }
 
 std::string printable(std::string_view text) {

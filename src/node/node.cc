@@ -92,13 +92,10 @@ void Node::start_agent(NodeId id) {
 
 void Node::start_clients(NodeId id, std::unique_ptr<UnixListener> listener) {
   ClientServerOptions server;
-  server.node = id;
-  server.listen = address_.to_string();
+  server.welcome = {id, 0, arena_->size(), options_.limits.inline_bytes, address_.to_string()};
   server.token = options_.token;
-  server.arena_bytes = arena_->size();
   server.read_only_arena = arena_->read_only_fd();
   server.writable_arena = arena_->writable_fd();
-  server.inline_bytes = options_.limits.inline_bytes;
   server.limits = options_.limits.clients;
   clients_ = std::make_unique<ClientServer>(loop_, static_cast<ClientHandler&>(*this), log_, std::move(listener),
                                             std::move(server));

@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "base/paths.h"
+#include "shm/fd_passing.h"
 
 namespace hoplite {
 namespace {
@@ -73,10 +74,8 @@ std::optional<pid_t> listening_pid(const sockaddr_un& address) {
   UniqueFd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const int connected = ::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
   if (connected != 0 && errno != EAGAIN) return std::nullopt;  // EAGAIN: its backlog is full, but it is there
-  ucred peer{};
-  socklen_t size = sizeof peer;
-  if (connected != 0 || ::getsockopt(probe.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return 0;
-  return peer.pid;
+  const auto peer = connected == 0 ? peer_of(probe.get()) : std::nullopt;
+  return peer ? peer->pid : 0;
 }
 
 Result<UniqueFd> bind_socket(const std::string& path, const sockaddr_un& address, mode_t mode, int backlog) {

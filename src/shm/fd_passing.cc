@@ -1,7 +1,5 @@
 #include "shm/fd_passing.h"
 
-#include <sys/socket.h>
-
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -73,6 +71,13 @@ Result<std::optional<BytesAndFds>> recv_with_fds(int socket, ByteSpan buffer) {
     }
   }
   return std::optional<BytesAndFds>(std::move(result));
+}
+
+std::optional<ucred> peer_of(int socket) {
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return std::nullopt;
+  return peer;
 }
 
 }  // namespace hoplite

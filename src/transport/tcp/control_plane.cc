@@ -217,23 +217,21 @@ void ControlPlane::on_outbound_event(const OutboundPtr& peer, std::uint32_t even
   if (events & EPOLLOUT) flush(peer);
 }
 
-void ControlPlane::forget(const OutboundPtr& peer) {
+void ControlPlane::forget(OutboundPtr peer) {
   if (std::exchange(peer->gone, true)) return;
-  const OutboundPtr keep = peer;  // the reference may be the map's own
-  if (const auto it = by_node_.find(keep->node); it != by_node_.end() && it->second == keep) by_node_.erase(it);
-  if (const auto it = by_address_.find(keep->address); it != by_address_.end() && it->second == keep)
+  if (const auto it = by_node_.find(peer->node); it != by_node_.end() && it->second == peer) by_node_.erase(it);
+  if (const auto it = by_address_.find(peer->address); it != by_address_.end() && it->second == peer)
     by_address_.erase(it);
-  keep->dial.reset();
-  keep->counted.reset();
-  if (!keep->fd) return;
-  shared_.loop.remove(keep->fd.get());
-  keep->fd.reset();
+  peer->dial.reset();
+  peer->counted.reset();
+  if (!peer->fd) return;
+  shared_.loop.remove(peer->fd.get());
+  peer->fd.reset();
 }
 
-void ControlPlane::lose(const OutboundPtr& peer, Loss why) {
-  const OutboundPtr keep = peer;
-  forget(keep);
-  if (keep->node != NodeRef{}) shared_.handler.on_peer_lost(keep->node, why);
+void ControlPlane::lose(OutboundPtr peer, Loss why) {
+  forget(peer);
+  if (peer->node != NodeRef{}) shared_.handler.on_peer_lost(peer->node, why);
 }
 
 // --- connections that peers dialled
@@ -251,21 +249,20 @@ void ControlPlane::adopt(UniqueFd fd, const Hello& hello) {
   shared_.loop.add(raw, EPOLLIN, [this, peer](std::uint32_t) { on_inbound_readable(peer); });
 }
 
-void ControlPlane::on_inbound_readable(const InboundPtr& peer) {
+void ControlPlane::on_inbound_readable(InboundPtr peer) {
   const ssize_t got = recv(peer->fd.get(), scratch_.data(), scratch_.size(), MSG_DONTWAIT);
   if (got < 0 && would_block(errno)) return;
   if (got <= 0) return lose(peer, "");
   const ByteView fresh(scratch_.data(), static_cast<std::size_t>(got));
-  const InboundPtr keep = peer;
-  std::vector<std::byte>& partial = keep->partial;
+  std::vector<std::byte>& partial = peer->partial;
   if (partial.empty()) {
-    const std::size_t used = deliver(keep, fresh);
+    const std::size_t used = deliver(peer, fresh);
     partial.assign(fresh.begin() + static_cast<std::ptrdiff_t>(used), fresh.end());
     return;
   }
   // Memory grows with what has arrived, not with what was announced.
   partial.insert(partial.end(), fresh.begin(), fresh.end());
-  const std::size_t used = deliver(keep, partial);
+  const std::size_t used = deliver(peer, partial);
   partial.erase(partial.begin(), partial.begin() + static_cast<std::ptrdiff_t>(used));
   if (partial.empty()) std::vector<std::byte>().swap(partial);
 }
@@ -292,19 +289,17 @@ std::size_t ControlPlane::deliver(const InboundPtr& peer, ByteView in) {
   return used;
 }
 
-void ControlPlane::close(const InboundPtr& peer) {
+void ControlPlane::close(InboundPtr peer) {
   if (std::exchange(peer->gone, true)) return;
-  const InboundPtr keep = peer;
-  if (const auto it = inbound_.find(keep->node.id); it != inbound_.end() && it->second == keep) inbound_.erase(it);
-  shared_.loop.remove(keep->fd.get());
-  keep->fd.reset();
+  if (const auto it = inbound_.find(peer->node.id); it != inbound_.end() && it->second == peer) inbound_.erase(it);
+  shared_.loop.remove(peer->fd.get());
+  peer->fd.reset();
 }
 
-void ControlPlane::lose(const InboundPtr& peer, const std::string& why) {
-  const InboundPtr keep = peer;
-  if (!why.empty()) shared_.strangers.refused(peer_host(keep->fd.get()), why);
-  close(keep);
-  shared_.handler.on_peer_lost(keep->node, Loss::kClosed);
+void ControlPlane::lose(InboundPtr peer, const std::string& why) {
+  if (!why.empty()) shared_.strangers.refused(peer_host(peer->fd.get()), why);
+  close(peer);
+  shared_.handler.on_peer_lost(peer->node, Loss::kClosed);
 }
 
 // --- both

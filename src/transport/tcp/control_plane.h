@@ -42,6 +42,7 @@ class ControlPlane {
   struct Inbound;
   using OutboundPtr = std::shared_ptr<Outbound>;
   using InboundPtr = std::shared_ptr<Inbound>;
+  // Functions that let go of a connection take the pointer by value: a reference may be to the map's own.
 
   OutboundPtr dial(NodeRef node, const Address& address);
   OutboundPtr find_by_address(const Address& address) const;
@@ -53,14 +54,14 @@ class ControlPlane {
   void on_outbound_event(const OutboundPtr& peer, std::uint32_t events);
   void flush(const OutboundPtr& peer);
   void mark_dirty(const OutboundPtr& peer);
-  void forget(const OutboundPtr& peer);
-  void lose(const OutboundPtr& peer, Loss why);
+  void forget(OutboundPtr peer);
+  void lose(OutboundPtr peer, Loss why);
 
-  void on_inbound_readable(const InboundPtr& peer);
+  void on_inbound_readable(InboundPtr peer);
   // How many bytes of `in` were whole messages; they have been handed to the handler.
   std::size_t deliver(const InboundPtr& peer, ByteView in);
-  void close(const InboundPtr& peer);
-  void lose(const InboundPtr& peer, const std::string& why);
+  void close(InboundPtr peer);
+  void lose(InboundPtr peer, const std::string& why);
 
   Shared& shared_;
   const Identity& identity_;

@@ -1,6 +1,7 @@
 #include "transport/tcp/socket.h"
 
 #include <arpa/inet.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -51,17 +52,11 @@ Result<SocketAddress> to_socket_address(const Address& address) {
 }
 
 Address from_socket_address(const SocketAddress& from) {
-  std::array<char, INET6_ADDRSTRLEN> text{};
-  if (from.storage.ss_family == AF_INET) {
-    sockaddr_in v4{};
-    std::memcpy(&v4, &from.storage, sizeof v4);
-    inet_ntop(AF_INET, &v4.sin_addr, text.data(), text.size());
-    return {text.data(), ntohs(v4.sin_port)};
-  }
-  sockaddr_in6 v6{};
-  std::memcpy(&v6, &from.storage, sizeof v6);
-  inet_ntop(AF_INET6, &v6.sin6_addr, text.data(), text.size());
-  return {text.data(), ntohs(v6.sin6_port)};
+  std::array<char, NI_MAXHOST> host{};
+  getnameinfo(from.get(), from.size, host.data(), host.size(), nullptr, 0, NI_NUMERICHOST);
+  sockaddr_in v4{};
+  std::memcpy(&v4, &from.storage, sizeof v4);  // the port is at the same place for both families
+  return {host.data(), ntohs(v4.sin_port)};
 }
 
 // Options that a kernel may lack are not worth failing for.

@@ -45,12 +45,7 @@ TcpLink::TcpLink(const LinkContext& context, UniqueFd fd, dataplane::LinkUser& u
   establish(std::move(fd));
 }
 
-TcpLink::~TcpLink() {
-  give_back_tokens();
-  context_.loop.cancel(token_timer_);
-  context_.loop.cancel(tail_timer_);
-  if (fd_) context_.loop.remove(fd_.get());
-}
+TcpLink::~TcpLink() { close(); }
 
 void TcpLink::on_dialled(const Address& address, Dial::Outcome outcome) {
   dial_.reset();
@@ -74,6 +69,11 @@ void TcpLink::establish(UniqueFd fd) {
 
 void TcpLink::break_off() {
   if (std::exchange(broken_, true)) return;
+  close();
+  user_.on_broken();
+}
+
+void TcpLink::close() {
   dial_.reset();
   counted_.reset();
   context_.loop.cancel(std::exchange(token_timer_, 0));
@@ -83,7 +83,6 @@ void TcpLink::break_off() {
     fd_.reset();
   }
   give_back_tokens();
-  user_.on_broken();
 }
 
 void TcpLink::on_event(std::uint32_t events) {

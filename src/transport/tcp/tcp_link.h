@@ -58,6 +58,7 @@ class TcpLink final : public dataplane::Link {
   void establish(UniqueFd fd);
   void on_event(std::uint32_t events);
   void break_off();
+  void close();
 
   void receive();
   bool receive_some();
