@@ -33,6 +33,8 @@ struct NodeRef {
 
 // Names the bytes of an object: random, compared for equality only (and for order to settle a conflict). 0 = none.
 using Version = std::uint64_t;
+// Of an object that is lost though nobody had made any version of it yet: its reduce died first. Real ones win against it.
+constexpr Version kNeverMade = ~Version{0};
 
 }  // namespace hoplite
 

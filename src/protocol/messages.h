@@ -22,7 +22,7 @@
 namespace hoplite {
 
 // Raised with every change that an older node would misread.
-constexpr std::uint16_t kWireVersion = 5;
+constexpr std::uint16_t kWireVersion = 6;
 
 // --- membership ---------------------------------------------------------------------------------------------------------
 
@@ -177,9 +177,12 @@ struct Fact {
   CopyState state = CopyState::kKnows;
   bool committed = false;
   bool primary = false;
-  std::uint32_t slices = 1;  // how a growing copy is cut
-  std::uint32_t roots = 0;   // kWriting: how many of the slices come into being here, as a reduce's result
-  template <typename A> void fields(A& a) { a(id, version, size, meta, state, committed, primary, slices, roots); }
+  std::uint32_t slices = 1;   // how a growing copy is cut
+  std::uint32_t roots = 0;    // kWriting: how many of the slices come into being here, as a reduce's result
+  std::string lost_why = {};  // kKnows: in words, if there is more to say than that its holders died
+  template <typename A> void fields(A& a) {
+    a(id, version, size, meta, state, committed, primary, slices, roots, lost_why);
+  }
 };
 struct Tombstone {
   ObjectId id;

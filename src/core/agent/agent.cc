@@ -36,34 +36,39 @@ void Agent::check_invariants() const { impl_->check_invariants(); }
 Agent::Impl::Impl(AgentOptions options, const Progress& progress, Time now)
     : options_(std::move(options)),
       limits_(options_.limits),
-      progress_(progress),
       random_(options_.seed),
       membership_(membership_options(options_), now),
+      out_(limits_, membership_, options_.address),
       tombstones_(limits_.max_tombstones),
       known_(limits_.max_tombstones),
       directory_(membership_.self(), limits_, *this, tombstones_, known_),
       table_(options_.capacity),
-      clients_(timers_),
+      records_(table_, membership_.alive()),
+      copies_(table_, progress, out_),
+      clients_(timers_, out_),
       errands_(limits_, timers_),
       room_(options_.capacity / limits_.small_share),
+      puts_(limits_, timers_, records_, out_),
+      gets_(copies_, clients_, records_),
+      fetches_(limits_, timers_, room_, records_, out_),
+      notices_(limits_, timers_, clients_, records_, out_),
+      announcer_({limits_, records_, puts_, known_, tombstones_, out_}),
+      relays_(limits_, records_, fetches_, out_),
       pulls_(limits_),
       serves_(limits_, timers_),
-      slots_({limits_, progress_, timers_, table_, room_, pulls_}, *this),
-      coordinator_(limits_, timers_, directory_, *this),
-      now_(now),
-      alive_(membership_.alive()),
+      slots_({limits_, timers_, table_, records_, copies_, room_, pulls_, out_}, *this),
+      coordinator_({limits_, timers_, directory_, records_, random_, out_}, *this),
       rate_estimate_(limits_.default_rate),
       started_(limits_.max_reports) {
   const bool joining = std::ranges::any_of(options_.seeds, [&](const Address& a) { return a != options_.address; });
   if (joining) directory_.hold_until(now + limits_.join_grace);
   Directory::Output out;
-  directory_.set_view(now, alive_, out);
+  directory_.set_view(now, records_.alive(), out);
   timers_.set(refresh_timer_, now + limits_.announce_every, timer::Refresh{});
 }
 
 void Agent::Impl::step(Time now, Event& event, Effects& effects) {
-  now_ = now;
-  effects_ = &effects;
+  out_.begin_step(now, effects);
   payload_bytes_ = 0;
   std::visit([&](auto& e) { on(e); }, event);
   settle();
@@ -71,26 +76,26 @@ void Agent::Impl::step(Time now, Event& event, Effects& effects) {
     say_goodbye();
     settle();
   }
-  effects_ = nullptr;
+  out_.end_step();
 }
 
 // Handlers say what has changed; what follows from it is seen to here, once, when they are done.
 void Agent::Impl::settle() {
   do {
-    drain_local();
-    if (table_.collect([&](CopyKey copy) { emit(effect::CloseCopy{copy}); })) room_.reconsider();
+    while (out_.has_local()) deliver(self(), out_.take_local(), 0);
+    if (table_.collect([&](CopyKey copy) { out_.emit(effect::CloseCopy{copy}); })) room_.reconsider();
     if (room_.take_changed()) hand_out_room();
-    for (const ObjectId& id : std::exchange(servable_, {})) {
-      for (const PassOn& asked : take_parked_passes(id)) pass_on(asked);
+    for (const ObjectId& id : records_.take_servable()) {
+      relays_.retry(id);
       for (const Serves::Asked& asked : serves_.take_parked(id)) consider_pull(asked);
-      touched_.insert(id);
+      records_.touch(id);
     }
-    for (const ObjectId& id : std::exchange(touched_, {})) tidy(id);
+    for (const ObjectId& id : records_.take_touched()) tidy(id);
   } while (!is_settled());
 }
 
 bool Agent::Impl::is_settled() const {
-  return local_.empty() && !table_.has_noted() && !room_.has_changed() && servable_.empty() && touched_.empty();
+  return !out_.has_local() && !table_.has_noted() && !room_.has_changed() && !records_.has_notes();
 }
 
 Time Agent::Impl::next_wakeup() const {
@@ -101,44 +106,43 @@ Time Agent::Impl::next_wakeup() const {
 
 void Agent::Impl::on(const event::Tick&) {
   Membership::Output members;
-  membership_.tick(now_, members);
+  membership_.tick(out_.now(), members);
   apply(members);
   Directory::Output homes;
-  directory_.tick(now_, homes);
+  directory_.tick(out_.now(), homes);
   flush(homes);
-  while (const auto timer = timers_.pop_due(now_)) std::visit([&](const auto& t) { on(t); }, *timer);
+  while (const auto timer = timers_.pop_due(out_.now())) std::visit([&](const auto& t) { on(t); }, *timer);
 }
 
 void Agent::Impl::on(const event::Received& e) {
   payload_bytes_ = e.payload_bytes;
   end_detour(e.from.id);
   Membership::Output out;
-  membership_.on_heard(now_, e.from, out);
+  membership_.on_heard(out_.now(), e.from, out);
   apply(out);
   deliver(e.from, e.message, e.payload_bytes);
 }
 
 void Agent::Impl::on(event::ClientAsked& e) {
   payload_bytes_ = e.payload_bytes;
+  const RequestKey key{e.client, e.request};
   // Soon the others hold us for dead: what a client would be told now might not be true a moment later.
   const bool one_way =
       std::holds_alternative<ipc::Advance>(e.message) || std::holds_alternative<ipc::Abort>(e.message) ||
       std::holds_alternative<ipc::Cancel>(e.message) || std::holds_alternative<ipc::Release>(e.message);
-  if (leaving_ != Leaving::kNo && !one_way)
-    return fail(e.client, e.request, Code::kUnavailable, "the daemon is stopping");
-  if (!one_way && clients_.find({e.client, e.request}) != nullptr)
-    return emit(
-        effect::Reply{e.client, e.request, ipc::Failed{Code::kInvalidArgument, "that request number is in use"}});
-  std::visit([&](auto& m) { on_client(e.client, e.request, m); }, e.message);
+  if (leaving_ != Leaving::kNo && !one_way) return clients_.fail(key, Code::kUnavailable, "the daemon is stopping");
+  if (!one_way && clients_.find(key) != nullptr)
+    return clients_.say(key, ipc::Failed{Code::kInvalidArgument, "that request number is in use"});
+  std::visit([&](auto& m) { on_client(key, m); }, e.message);
 }
 
 // What others copy from us, or we for our clients, is finished first.
 void Agent::Impl::on(const event::Leave&) {
   if (leaving_ != Leaving::kNo) return;
   leaving_ = Leaving::kDraining;
-  timers_.set(leave_timer_, now_ + limits_.drain, timer::Leave{});
+  timers_.set(leave_timer_, out_.now() + limits_.drain, timer::Leave{});
   if (is_moving_bytes())
-    emit(effect::Log{"finishes transfers that are under way, for " + format_duration(limits_.drain) + " at most"});
+    out_.emit(effect::Log{"finishes transfers that are under way, for " + format_duration(limits_.drain) + " at most"});
 }
 
 bool Agent::Impl::is_moving_bytes() const { return !serves_.empty() || !pulls_.empty() || coordinator_.is_running(); }
@@ -164,31 +168,15 @@ void Agent::Impl::deliver(NodeRef from, const Message& message, std::uint64_t pa
   std::visit([&](const auto& m) { on(from, m); }, message);
 }
 
-void Agent::Impl::drain_local() {
-  while (!local_.empty()) {
-    const Message message = std::move(local_.front());
-    local_.pop_front();
-    deliver(self(), message, 0);
-  }
-}
-
 // --- timers --------------------------------------------------------------------------------------------------------------
 
 void Agent::Impl::on(const timer::RequestDeadline& t) { stop_request({t.client, t.request}, Code::kTimedOut); }
 
-void Agent::Impl::on(const timer::Want& t) {
-  Record& r = records_.at(t.id);
-  r.want_timer.reset();
-  if (r.fetch == Fetch::kAsking) send_want(r);
-}
+void Agent::Impl::on(const timer::Want& t) { fetches_.ask(want_of(records_.at(t.id))); }
 
-void Agent::Impl::on(const timer::Notify& t) {
-  Record& r = records_.at(t.id);
-  r.notify_timer.reset();
-  if (r.wants_notice()) send_notify(r);
-}
+void Agent::Impl::on(const timer::Notify& t) { notices_.ask(t.id); }
 
-void Agent::Impl::on(const timer::Claim& t) { send_claim(records_.at(t.id)); }
+void Agent::Impl::on(const timer::Claim& t) { puts_.claim(t.id); }
 
 void Agent::Impl::on(const timer::Errand& t) { send_errand(t.key); }
 
@@ -198,57 +186,25 @@ void Agent::Impl::on(const timer::Room&) {
 }
 
 void Agent::Impl::on(const timer::Parked&) {
-  for (const ObjectId& id : serves_.refuse_stale(now_, *effects_)) touched_.insert(id);
+  for (const ObjectId& id : serves_.refuse_stale(out_.now(), out_.effects())) records_.touch(id);
 }
-
-void Agent::Impl::on(const timer::Refresh&) { refresh_next_home(); }
 
 void Agent::Impl::on(const timer::Leave&) { say_goodbye(); }
 
-// --- records -------------------------------------------------------------------------------------------------------------
-
-Record& Agent::Impl::record(const ObjectId& id) {
-  const auto [it, fresh] = records_.try_emplace(id);
-  if (fresh) {
-    it->second.id = id;
-    it->second.home = home(id);
-    by_home_[it->second.home.id].insert(id);
-    touched_.insert(id);
-  }
-  return it->second;
-}
-
-Record* Agent::Impl::find(const ObjectId& id) {
-  const auto it = records_.find(id);
-  return it == records_.end() ? nullptr : &it->second;
-}
-
-const Record* Agent::Impl::find(const ObjectId& id) const {
-  const auto it = records_.find(id);
-  return it == records_.end() ? nullptr : &it->second;
-}
-
-Copy* Agent::Impl::current_copy(const Record& record) { return record.copy == 0 ? nullptr : &table_.at(record.copy); }
-const Copy* Agent::Impl::current_copy(const Record& record) const {
-  return record.copy == 0 ? nullptr : &table_.at(record.copy);
-}
-
 // What nobody wants is not fetched, what somebody wants is, and what is neither here nor wanted is forgotten.
 void Agent::Impl::tidy(const ObjectId& id) {
-  const auto it = records_.find(id);
-  if (it == records_.end()) return;
-  Record& r = it->second;
-  if (is_unwanted(r)) abandon(r);
-  ensure_fetch(r);
-  reprioritize(r);
-  if (!r.unused()) return;
-  timers_.cancel(r.want_timer);
-  timers_.cancel(r.notify_timer);
-  set_want_request(r, 0);
-  const auto ids = by_home_.find(r.home.id);
-  ids->second.erase(id);
-  if (ids->second.empty()) by_home_.erase(ids);
-  records_.erase(it);
+  Record* r = records_.find(id);
+  if (r == nullptr) return;
+  if (is_unwanted(*r)) abandon(*r);
+  ensure_fetch(*r);
+  reprioritize(*r);
+  if (!is_unused(*r)) return;
+  fetches_.end(id);
+  records_.erase(id);
+}
+
+bool Agent::Impl::is_unused(const Record& record) const {
+  return record.copy == 0 && !gets_.contains(record.id) && !notices_.contains(record.id) && fetches_.is_idle(record.id);
 }
 
 // --- displays ------------------------------------------------------------------------------------------------------------
@@ -277,13 +233,13 @@ std::vector<ipc::ObjectInfo> Agent::Impl::objects() const {
     ipc::ObjectInfo& info = all.emplace_back();
     info.id = copy->id;
     info.size = copy->extent.size;
-    info.bytes = front_bytes(*copy);
+    info.bytes = copies_.front_bytes(*copy);
     info.state = copy->state();
     info.primary = copy->primary;
     info.views = copy->users(CopyUser::kView);
     info.children = copy->users(CopyUser::kServe);
     if (pulls_.is_running(copy->key, 0)) info.parent = pulls_.last_parent(copy->key, 0).id;
-    info.home = home(copy->id).id;
+    info.home = records_.home(copy->id).id;
     info.meta = copy->meta;
   }
   return all;

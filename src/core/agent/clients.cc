@@ -22,13 +22,23 @@ const Clients::Pending* Clients::find(const RequestKey& key) const {
   return it == client->second.requests.end() ? nullptr : &it->second;
 }
 
-void Clients::end(const RequestKey& key) {
+void Clients::say(const RequestKey& key, ipc::Reply reply) {
+  out_.emit(effect::Reply{key.client, key.request, std::move(reply)});
+}
+
+// A request that is answered at once never began.
+void Clients::answer(const RequestKey& key, ipc::Reply reply) {
+  say(key, std::move(reply));
   const auto client = clients_.find(key.client);
   if (client == clients_.end()) return;
   const auto it = client->second.requests.find(key.request);
   if (it == client->second.requests.end()) return;
   timers_.cancel(it->second.deadline);
   client->second.requests.erase(it);
+}
+
+void Clients::fail(const RequestKey& key, Code code, std::string why) {
+  answer(key, ipc::Failed{code, std::move(why)});
 }
 
 std::vector<RequestKey> Clients::pending() const {

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/agent/outbox.h"
 #include "core/agent/timers.h"
 #include "core/objects/object_table.h"
 #include "hoplite/error.h"
@@ -30,14 +31,17 @@ class Clients {
     std::optional<Timers::Handle> deadline;
   };
 
-  explicit Clients(Timers& timers) : timers_(timers) {}
+  Clients(Timers& timers, Outbox& out) : timers_(timers), out_(out) {}
 
   // --- requests
   // Under a number that the client does not use already.
   void begin(const RequestKey& key, Kind kind, const ObjectId& id, Time deadline, std::uint64_t errand = 0);
   // nullptr: it has been answered.
   const Pending* find(const RequestKey& key) const;
-  void end(const RequestKey& key);
+  // The final reply, and one that others follow.
+  void answer(const RequestKey& key, ipc::Reply reply);
+  void fail(const RequestKey& key, Code code, std::string why);
+  void say(const RequestKey& key, ipc::Reply reply);
   bool is_known(ClientKey client) const { return clients_.contains(client); }
   std::vector<RequestKey> pending() const;                  // of all clients, in order
   std::vector<RequestKey> pending(ClientKey client) const;  // in order
@@ -73,6 +77,7 @@ class Clients {
     std::map<CopyKey, Writing> writing;
   };
   Timers& timers_;
+  Outbox& out_;
   std::map<ClientKey, Client> clients_;
 };
 

@@ -1,31 +1,27 @@
 #include "core/agent/clients.h"
 
-#include <gtest/gtest.h>
-
-#include "base/limits.h"
 #include "core/agent/errands.h"
+#include "core/agent/test_parts.h"
 
 namespace hoplite {
 namespace {
 
 constexpr ObjectId kId{1, 1};
 
-class ClientsTest : public testing::Test {
+class ClientsTest : public PartsTest {
  protected:
-  ClientsTest() { copy_ = table_.add(kId, 7, 100, Alignment::kCacheLine, CopyLife::kWriting); }
-
-  Timers timers_;
-  ObjectTable table_{kMiB};
-  Copy* copy_ = nullptr;
-  Clients clients_{timers_};
+  Copy* copy_ = &add_copy(kId, CopyLife::kWriting);
 };
 
 TEST_F(ClientsTest, NumbersAreTheClientsOwn) {
   clients_.begin({1, 5}, Clients::Kind::kGet, kId, Time::never());
   clients_.begin({2, 5}, Clients::Kind::kPut, kId, Time::never());
   EXPECT_EQ(clients_.find({1, 5})->kind, Clients::Kind::kGet);
-  clients_.end({1, 5});
+  clients_.say({1, 5}, ipc::Reset{});
+  EXPECT_NE(clients_.find({1, 5}), nullptr) << "that was not its answer";
+  clients_.answer({1, 5}, ipc::PutDone{kId});
   EXPECT_EQ(clients_.find({1, 5}), nullptr);
+  EXPECT_EQ(replies<ipc::PutDone>({1, 5}).size(), 1u);
   EXPECT_EQ(clients_.pending_count(), 1u);
 }
 
@@ -34,7 +30,7 @@ TEST_F(ClientsTest, AnEndedRequestHasNoDeadline) {
   clients_.begin({1, 5}, Clients::Kind::kGet, kId, soon);
   clients_.begin({1, 6}, Clients::Kind::kGet, kId, soon);
   EXPECT_EQ(timers_.next(), soon);
-  clients_.end({1, 5});
+  clients_.fail({1, 5}, Code::kLost, "gone");
   EXPECT_EQ(timers_.next(), soon);
   clients_.forget(1);
   EXPECT_EQ(timers_.next(), Time::never());

@@ -8,38 +8,6 @@
 
 namespace hoplite {
 
-NodeRef Agent::Impl::home(const ObjectId& id) const { return home_of(id, alive_); }
-
-bool Agent::Impl::is_detoured(NodeId node) const {
-  const auto detour = unreachable_.find(node);
-  return detour != unreachable_.end() && detour->second > now_;
-}
-
-// --- sending -------------------------------------------------------------------------------------------------------------
-
-void Agent::Impl::send(NodeRef to, Message message, effect::Payload payload, Extent extent) {
-  if (to.id == self().id) {
-    local_.push_back(std::move(message));
-    return;
-  }
-  const Address* address = membership_.address_of(to.id);
-  if (address == nullptr) return;
-  membership_.touch(now_, to.id);
-  if (is_detoured(to.id) && payload == effect::Payload::kNone) {
-    const NodeRef helper = membership_.random_member(to.id);
-    if (!helper.id.is_nil() && !unreachable_.contains(helper.id)) {
-      COVERAGE_MARK(message_relayed);
-      Relay relay{self(), to, {}};
-      encode_message(message, relay.message);
-      send(helper, std::move(relay));
-      return;
-    }
-  }
-  if (introduced_.insert(to).second)
-    emit(effect::Send{to, *address, News{{{self(), options_.address, Life::kAlive}}}, effect::Payload::kNone, {}});
-  emit(effect::Send{to, *address, std::move(message), payload, extent});
-}
-
 void Agent::Impl::on(NodeRef from, const Relay& m) {
   if (m.to == self()) {
     const auto inner = decode_message(as_bytes(m.message));
@@ -47,7 +15,7 @@ void Agent::Impl::on(NodeRef from, const Relay& m) {
     if (!inner || std::holds_alternative<Relay>(inner->message)) return;
     deliver(m.from, inner->message, 0);
   } else if (m.from == from && membership_.is_alive(m.to)) {
-    send(m.to, m);
+    out_.send(m.to, m);
   }
 }
 
@@ -55,74 +23,74 @@ void Agent::Impl::on(NodeRef from, const Relay& m) {
 
 void Agent::Impl::on(NodeRef from, const Ping& m) {
   Membership::Output out;
-  membership_.on_ping(now_, from, m, out);
+  membership_.on_ping(out_.now(), from, m, out);
   apply(out);
 }
 void Agent::Impl::on(NodeRef from, const Ack& m) {
   Membership::Output out;
-  membership_.on_ack(now_, from, m, out);
+  membership_.on_ack(out_.now(), from, m, out);
   apply(out);
 }
 void Agent::Impl::on(NodeRef from, const PingRequest& m) {
   Membership::Output out;
-  membership_.on_ping_request(now_, from, m, out);
+  membership_.on_ping_request(out_.now(), from, m, out);
   apply(out);
 }
 void Agent::Impl::on(NodeRef from, const News& m) {
   Membership::Output out;
-  membership_.on_news(now_, from, m.news, out);
+  membership_.on_news(out_.now(), from, m.news, out);
   apply(out);
 }
 void Agent::Impl::on(NodeRef from, const Sync& m) {
   Membership::Output out;
-  membership_.on_sync(now_, from, m, out);
+  membership_.on_sync(out_.now(), from, m, out);
   apply(out);
 }
 
 void Agent::Impl::on(const event::PeerLost& e) {
-  introduced_.erase(e.peer);
+  out_.forget(e.peer);
   Membership::Output out;
-  membership_.on_peer_lost(now_, e.peer, e.why, out);
+  membership_.on_peer_lost(out_.now(), e.peer, e.why, out);
   apply(out);
   if (!membership_.is_alive(e.peer)) return;
-  if (e.why == Loss::kTimedOut) unreachable_[e.peer.id] = now_ + limits_.relay_for;
-  resync_at(e.peer.id, now_ + limits_.retry_backoff);
+  if (e.why == Loss::kTimedOut) out_.begin_detour(e.peer.id);
+  resync_at(e.peer.id, out_.now() + limits_.retry_backoff);
 }
 
 void Agent::Impl::apply(Membership::Output& out) {
   for (const Membership::Change& change : out.changes) {
     if (change.life != Life::kDead) continue;
-    emit(effect::Disconnect{change.node.id});
-    introduced_.erase(change.node);
-    unreachable_.erase(change.node.id);
+    out_.emit(effect::Disconnect{change.node.id});
+    out_.forget(change.node);
+    out_.end_detour(change.node.id);
   }
   if (out.refuted) {
     COVERAGE_MARK(came_back_from_the_dead);
-    emit(effect::Log{"this node was given up by others and comes back as " + self().to_string()});
-    introduced_.clear();
+    out_.emit(effect::Log{"this node was given up by others and comes back as " + self().to_string()});
+    out_.forget_all();
     directory_.reset(self());
     coordinator_.forget_all();
     slots_.drop_all();
   }
   if (out.refuted || !out.changes.empty()) update_view(out.changes, out.refuted);
   for (Membership::Outgoing& send : out.sends)
-    emit(effect::Send{send.to, std::move(send.address), std::move(send.message), effect::Payload::kNone, {}});
-  for (auto& [address, message] : out.dials) emit(effect::SendToAddress{std::move(address), std::move(message)});
+    out_.emit(effect::Send{send.to, std::move(send.address), std::move(send.message), effect::Payload::kNone, {}});
+  for (auto& [address, message] : out.dials) out_.emit(effect::SendToAddress{std::move(address), std::move(message)});
 }
 
 // The set of live nodes changed: some ids have a new home. With `all`, every home has to be told everything again.
 void Agent::Impl::update_view(const std::vector<Membership::Change>& changes, bool all) {
-  alive_ = membership_.alive();
+  records_.set_alive(membership_.alive());
   Directory::Output out;
-  directory_.set_view(now_, alive_, out);
+  directory_.set_view(out_.now(), records_.alive(), out);
   flush(out);
 
   std::vector<NodeId> joined;
   std::vector<NodeId> died;
   for (const Membership::Change& change : changes)
     (change.life == Life::kAlive ? joined : died).push_back(change.node.id);
-  tombstones_.set_view(alive_, joined, died);
-  known_.set_view(alive_, joined, died);
+  tombstones_.set_view(records_.alive(), joined, died);
+  known_.set_view(records_.alive(), joined, died);
   for (const Membership::Change& change : changes)
     if (change.life == Life::kDead) {
       drop_slots_of(change.node);
@@ -130,7 +98,7 @@ void Agent::Impl::update_view(const std::vector<Membership::Change>& changes, bo
     }
 
   std::set<ObjectId> moved;
-  for (const auto& [node, ids] : by_home_) {
+  for (const auto& [node, ids] : records_.by_home()) {
     const bool home_changed =
         all || std::ranges::any_of(changes, [&, home = node](const auto& c) { return c.node.id == home; });
     for (const ObjectId& id : ids)
@@ -140,53 +108,94 @@ void Agent::Impl::update_view(const std::vector<Membership::Change>& changes, bo
   for (const ObjectId& id : moved) {
     Record& r = records_.at(id);
     const NodeRef before = r.home;
-    const bool alive = std::ranges::binary_search(alive_, before);
-    if (r.told_reducing && !alive) remember_lost(id, 0, coordinator_gone(before));
-    r.told_reducing = false;
-    move_home(r, home(id));
+    const bool alive = std::ranges::binary_search(records_.alive(), before);
+    if (fetches_.take_told_reducing(id) && !alive) announcer_.remember(id, kNeverMade, coordinator_gone(before));
+    records_.move(r, records_.home(id));
     if (r.home != before || all) by_new_home[r.home].insert(id);
   }
   for (const auto& [new_home, ids] : by_new_home) {
-    announce(ids, new_home);
-    for (const ObjectId& id : ids)
-      if (Record* r = find(id)) ask_again(*r);
+    announcer_.tell(new_home, ids);
+    for (const ObjectId& id : ids) ask_again(id);
   }
   for (const Membership::Change& change : changes)
-    if (change.life == Life::kAlive && membership_.is_alive(change.node)) announce_tombstones(change.node);
+    if (change.life == Life::kAlive && membership_.is_alive(change.node)) announcer_.tell_tombstones(change.node);
   for (const std::uint64_t key : errands_.all())
-    if (const Errands::Errand& errand = *errands_.find(key); errand.home != home(errand.id)) send_errand(key);
+    if (const Errands::Errand& errand = *errands_.find(key); errand.home != records_.home(errand.id)) send_errand(key);
   for (const Membership::Change& change : changes)
     if (change.life == Life::kDead) coordinator_.on_death(change.node);
   coordinator_.give_up_moved();
 }
 
-void Agent::Impl::move_home(Record& record, NodeRef home) {
-  if (record.home == home) return;
-  const auto ids = by_home_.find(record.home.id);
-  ids->second.erase(record.id);
-  if (ids->second.empty()) by_home_.erase(ids);
-  record.home = home;
-  by_home_[home.id].insert(record.id);
-}
-
-// What this record waits for from its home, again: the home is new, or messages were lost.
-void Agent::Impl::ask_again(Record& record) {
-  if (Copy* copy = current_copy(record)) copy->evict_asked = false;
-  if (record.put && record.put->request != 0) send_claim(record);
-  if (record.fetch == Fetch::kAsking) send_want(record);
-  if (record.wants_notice()) send_notify(record);
+// What is waited for from its home, again: the home is new, or messages were lost.
+void Agent::Impl::ask_again(const ObjectId& id) {
+  if (Copy* copy = records_.copy_of(id)) copy->evict_asked = false;
+  if (puts_.contains(id)) puts_.claim(id);
+  if (fetches_.is_asking(id)) fetches_.ask(want_of(records_.at(id)));
+  if (notices_.contains(id)) notices_.ask(id);
 }
 
 void Agent::Impl::on(NodeRef from, const NotHome& m) {
   COVERAGE_MARK(asked_the_wrong_home);
-  Record* r = find(m.id);
+  const Record* r = records_.find(m.id);
   if (r == nullptr || r->home != from) return;
   // One of us lags behind; the Sync that follows, or the next gossip, settles it. Then we ask again.
-  const Time soon = now_ + limits_.settle_after();
-  if (r->copy != 0) resync_at(from.id, soon);
-  if (r->fetch == Fetch::kAsking) timers_.set(r->want_timer, soon, timer::Want{m.id});
-  if (r->wants_notice()) timers_.set(r->notify_timer, soon, timer::Notify{m.id});
-  if (r->put) timers_.set(r->put->retry, soon, timer::Claim{m.id});
+  if (r->copy != 0) resync_at(from.id, out_.now() + limits_.settle_after());
+  if (fetches_.is_asking(m.id)) fetches_.ask_later(m.id, limits_.settle_after());
+  if (notices_.contains(m.id)) notices_.ask_at(m.id, out_.now() + limits_.settle_after());
+  if (puts_.contains(m.id)) puts_.claim_at(m.id, out_.now() + limits_.settle_after());
+}
+
+// --- saying everything again -----------------------------------------------------------------------------------------------
+
+void Agent::Impl::resync_at(NodeId peer, Time when) {
+  auto& timer = resyncs_[peer];
+  if (!timer || when < timer->first) timers_.set(timer, when, timer::Resync{peer});
+}
+
+// Whoever relayed for us may have dropped what it took: it need not know the peer, nor the peer us. So all is said again
+// when the detour ends.
+void Agent::Impl::end_detour(NodeId peer) {
+  if (out_.end_detour(peer)) resync_at(peer, out_.now() + limits_.retry_backoff);
+}
+
+void Agent::Impl::on(const timer::Resync& t) {
+  resyncs_.erase(t.peer);
+  const NodeRef peer = membership_.latest(t.peer);
+  if (!membership_.is_alive(peer)) return;
+  if (const auto until = out_.detour(t.peer)) resync_at(t.peer, *until);
+  resync(peer);
+  out_.send(peer, Resync{});
+}
+
+// Messages between us and `peer` may have been lost with a connection: everything once more.
+void Agent::Impl::resync(NodeRef peer) {
+  announcer_.tell_everything(peer);
+  for (const ObjectId& id : records_.of_home(peer.id)) ask_again(id);
+  for (const std::uint64_t key : errands_.sent_to(peer)) send_errand(key);
+  slots_.report_to(peer);
+  coordinator_.ask_again(peer);
+}
+
+void Agent::Impl::on(NodeRef from, const Resync&) { resync(from); }
+
+// One home after the other, so that each hears of us once in announce_every.
+void Agent::Impl::on(const timer::Refresh&) {
+  const std::vector<NodeRef>& alive = records_.alive();
+  timers_.set(refresh_timer_, out_.now() + limits_.announce_every / static_cast<std::int64_t>(alive.size()),
+              timer::Refresh{});
+  known_.expire(out_.now());
+  const auto next = std::ranges::upper_bound(alive, refreshed_last_, {}, &NodeRef::id);
+  const NodeRef home = next == alive.end() ? alive.front() : *next;
+  refreshed_last_ = home.id;
+  resync(home);
+}
+
+void Agent::Impl::on(NodeRef from, const RecoverQuery& m) {
+  const std::uint64_t view = view_digest(records_.alive());
+  if (m.view == view) return announcer_.answer(from, m);
+  COVERAGE_MARK(recovery_views_differ);
+  out_.send(from, Sync{true, membership_.all()});
+  out_.send(from, RecoverReply{m.round, view, 0});
 }
 
 }  // namespace hoplite

@@ -29,15 +29,22 @@ void Coordinator::Running::note_progress(const SlotUpdate& update) {
   bytes[update.slot] = update.bytes;
 }
 
-Coordinator::Coordinator(const Limits& limits, Timers& timers, Directory& directory, Host& host)
-    : limits_(limits), timers_(timers), directory_(directory), host_(host), ended_(limits.max_reports) {}
+Coordinator::Coordinator(Parts parts, Host& host)
+    : limits_(parts.limits),
+      timers_(parts.timers),
+      directory_(parts.directory),
+      records_(parts.records),
+      random_(parts.random),
+      out_(parts.out),
+      host_(host),
+      ended_(parts.limits.max_reports) {}
 
 // --- requests ------------------------------------------------------------------------------------------------------------
 
 void Coordinator::on_request(NodeRef from, const ReduceRequest& m) {
   const ObjectId& target = m.spec.target;
   const auto answer = [&](Code code, std::string text) {
-    host_.send(from, ReduceReply{m.request, target, code, std::move(text)});
+    out_.send(from, ReduceReply{m.request, target, code, std::move(text)});
   };
   // Asked again, maybe by one that was given up meanwhile: the number tells.
   const Asked asked{from.id, m.request};
@@ -49,8 +56,17 @@ void Coordinator::on_request(NodeRef from, const ReduceRequest& m) {
   if (const Code code = admit(m, why); code != Code::kOk) return answer(code, why);
   ended_.erase(target);
   Running& running =
-      running_.emplace(target, Running{host_.make_reduction(m.spec), asked, 0, {}, {}, false, {}, {}}).first->second;
-  const Time deadline = m.spec.timeout_ns < 0 ? Time::never() : host_.now() + Duration{m.spec.timeout_ns};
+      running_
+          .emplace(target, Running{Reduction({out_.self(), m.spec, host_.link_costs(), limits_, random_.next()}),
+                                   asked,
+                                   0,
+                                   {},
+                                   {},
+                                   false,
+                                   {},
+                                   {}})
+          .first->second;
+  const Time deadline = m.spec.timeout_ns < 0 ? Time::never() : out_.now() + Duration{m.spec.timeout_ns};
   timers_.set(running.deadline, deadline, timer::ReduceDeadline{target});
   answer(Code::kOk, "");
   Reduction::Output out;
@@ -64,14 +80,14 @@ Code Coordinator::admit(const ReduceRequest& m, std::string& why) {
     why = wrong->message;
     return wrong->code;
   }
-  const std::size_t objects = host_.known_objects();
+  const std::size_t objects = records_.size();
   if (objects + m.spec.sources.size() > limits_.max_objects || running_.size() >= limits_.max_reduces) {
     why = std::to_string(running_.size()) + " reduces are under way there, and " + std::to_string(objects) +
           " objects known";
     return Code::kStoreFull;
   }
   Directory::Output homes;
-  const Code code = directory_.reserve(host_.now(), m.spec.target, homes);
+  const Code code = directory_.reserve(out_.now(), m.spec.target, homes);
   host_.flush(homes);
   return code;
 }
@@ -79,7 +95,7 @@ Code Coordinator::admit(const ReduceRequest& m, std::string& why) {
 void Coordinator::on_add_sources(NodeRef from, const AddSources& m) {
   const auto it = running_.find(m.target);
   if (it == running_.end())
-    return host_.send(from, ReduceReply{m.request, m.target, Code::kInvalidArgument, "no reduce into it is under way"});
+    return out_.send(from, ReduceReply{m.request, m.target, Code::kInvalidArgument, "no reduce into it is under way"});
   Running& running = it->second;
   Reduction::Output out;
   std::optional<Error> wrong;
@@ -88,19 +104,19 @@ void Coordinator::on_add_sources(NodeRef from, const AddSources& m) {
     if (!wrong) wrong = running.reduction.add_sources(m.sources, out);
     if (!wrong) running.added.insert({from.id, m.request});
   }
-  host_.send(from, ReduceReply{m.request, m.target, wrong ? wrong->code : Code::kOk, wrong ? wrong->message : ""});
+  out_.send(from, ReduceReply{m.request, m.target, wrong ? wrong->code : Code::kOk, wrong ? wrong->message : ""});
   carry_on(m.target, out);
 }
 
 void Coordinator::on_query(NodeRef from, const ReduceQuery& m) {
   const auto it = running_.find(m.target);
-  if (it != running_.end()) return host_.send(from, ReduceAnswer{m.request, it->second.report()});
-  if (const ReduceReport* report = ended(m.target)) return host_.send(from, ReduceAnswer{m.request, *report});
+  if (it != running_.end()) return out_.send(from, ReduceAnswer{m.request, it->second.report()});
+  if (const ReduceReport* report = ended(m.target)) return out_.send(from, ReduceAnswer{m.request, *report});
   const auto refuse = [&](Code code, std::string text) {
-    host_.send(from, ReduceReply{m.request, m.target, code, std::move(text)});
+    out_.send(from, ReduceReply{m.request, m.target, code, std::move(text)});
   };
   Directory::Output homes;
-  const bool known = directory_.knows(host_.now(), m.target, homes);
+  const bool known = directory_.knows(out_.now(), m.target, homes);
   host_.flush(homes);
   if (!known) return refuse(Code::kUnavailable, "");
   const std::string lost = directory_.why_lost(m.target);
@@ -125,7 +141,7 @@ void Coordinator::on_update(NodeRef from, const SlotUpdate& m) {
     const Ended* ended = ended_.find(m.target);
     const bool committed = ended != nullptr && ended->report.phase == ReducePhase::kDone &&
                            ended->version == m.version && m.state == SlotState::kDone;
-    if (m.state != SlotState::kEnded) host_.send(from, SlotEnd{m.target, m.slot, m.version, committed});
+    if (m.state != SlotState::kEnded) out_.send(from, SlotEnd{m.target, m.slot, m.version, committed});
     return;
   }
   it->second.note_progress(m);
@@ -133,7 +149,7 @@ void Coordinator::on_update(NodeRef from, const SlotUpdate& m) {
 }
 
 void Coordinator::on_arrival(const ObjectId& target, const Reduction::Arrival& arrival) {
-  tell(target, [&](Reduction& reduction, Reduction::Output& out) { reduction.on_arrival(host_.now(), arrival, out); });
+  tell(target, [&](Reduction& reduction, Reduction::Output& out) { reduction.on_arrival(out_.now(), arrival, out); });
 }
 
 void Coordinator::on_missing(const ObjectId& target, const ObjectId& source, Code code, const std::string& why) {
@@ -175,11 +191,11 @@ void Coordinator::tell_all(const std::function<void(Reduction&, Reduction::Outpu
 void Coordinator::carry_on(const ObjectId& target, Reduction::Output& out) {
   Running& running = running_.at(target);
   Reduction& reduction = running.reduction;
-  reduction.tick(host_.now(), out);
+  reduction.tick(out_.now(), out);
   Directory::Output homes;
   directory_.expect(target, reduction.target_version(), homes);
   host_.flush(homes);
-  for (Reduction::Outgoing& outgoing : out.sends) host_.send(outgoing.to, std::move(outgoing.message));
+  for (Reduction::Outgoing& outgoing : out.sends) out_.send(outgoing.to, std::move(outgoing.message));
   timers_.set(running.timer, reduction.next_wakeup(), timer::ReduceDue{target});
   if (reduction.phase() == ReducePhase::kDone && !running.committed) {
     running.committed = true;
@@ -205,7 +221,7 @@ void Coordinator::finish(const ObjectId& target) {
   } else {
     COVERAGE_MARK(reduce_committed);
   }
-  directory_.release(host_.now(), target, homes);
+  directory_.release(out_.now(), target, homes);
   host_.flush(homes);
   unwatch_all(report);
   ended_.put(target, {std::move(report), running.reduction.target_version(), running.asked});
@@ -230,11 +246,12 @@ void Coordinator::unwatch_all(const ReduceReport& report) {
 void Coordinator::give_up_moved() {
   std::vector<ObjectId> moved;
   for (const auto& [target, running] : running_)
-    if (host_.home(target) != host_.self() && running.reduction.phase() != ReducePhase::kDone) moved.push_back(target);
+    if (records_.home(target) != out_.self() && running.reduction.phase() != ReducePhase::kDone)
+      moved.push_back(target);
   for (const ObjectId& target : moved) {
     COVERAGE_MARK(home_of_a_reduce_moved);
     const Version version = running_.at(target).reduction.target_version();
-    const std::string why = "node " + host_.home(target).id.to_string() +
+    const std::string why = "node " + records_.home(target).id.to_string() +
                             " joined and is its home now, before its reduce had ended; reduce again";
     cancel(target, Code::kLost, why);
     host_.remember_lost(target, version, why);

@@ -14,7 +14,10 @@
 #include <vector>
 
 #include "base/limits.h"
+#include "base/random.h"
+#include "core/agent/outbox.h"
 #include "core/agent/recent.h"
+#include "core/agent/records.h"
 #include "core/agent/timers.h"
 #include "core/directory/directory.h"
 #include "core/reduce/reduction.h"
@@ -27,23 +30,25 @@ class Coordinator {
   class Host {
    public:
     virtual ~Host() = default;
-    virtual NodeRef self() const = 0;
-    virtual Time now() const = 0;
-    virtual NodeRef home(const ObjectId& id) const = 0;
-    virtual void send(NodeRef to, Message message) = 0;
-    virtual void flush(Directory::Output& out) = 0;
-    virtual Reduction make_reduction(const ReduceSpec& spec) = 0;
+    virtual void flush(Directory::Output& homes) = 0;
+    virtual LinkCosts link_costs() const = 0;
     // Sources up to this size are welcome here, if the first `count` count.
     virtual std::uint64_t welcome_bytes(std::uint32_t count) const = 0;
-    virtual std::size_t known_objects() const = 0;
     // `on_arrival` or `on_missing` for this target, until it is unwatched. May be at once.
     virtual void watch(const ObjectId& source, const ObjectId& target, std::uint64_t welcome_bytes) = 0;
     virtual void unwatch(const ObjectId& source, const ObjectId& target) = 0;
     // The target is lost, and others are told why. Version 0: nobody has made any.
     virtual void remember_lost(const ObjectId& target, Version version, const std::string& why) = 0;
   };
-
-  Coordinator(const Limits& limits, Timers& timers, Directory& directory, Host& host);
+  struct Parts {
+    const Limits& limits;
+    Timers& timers;
+    Directory& directory;
+    const Records& records;
+    Random& random;
+    Outbox& out;
+  };
+  Coordinator(Parts parts, Host& host);
 
   // --- requests. The caller has checked that the target's home is here.
   void on_request(NodeRef from, const ReduceRequest& m);
@@ -102,6 +107,9 @@ class Coordinator {
   const Limits& limits_;
   Timers& timers_;
   Directory& directory_;
+  const Records& records_;
+  Random& random_;
+  Outbox& out_;
   Host& host_;
   std::map<ObjectId, Running> running_;
   Recent<Ended> ended_;  // what became of reduces, for those who ask

@@ -12,7 +12,7 @@ namespace hoplite {
 // Outputs of this node's own slots. False: one is not there yet.
 bool Slots::take_local_inputs(Slot& slot) {
   for (Feed& feed : slot.feeds) {
-    if (feed.from.node.id != host_.self().id || feed.copy) continue;
+    if (feed.from.node.id != out_.self().id || feed.copy) continue;
     Copy* copy = exported(feed.from.id, feed.from.version);
     if (copy == nullptr) return false;  // export_copy() looks again
     COVERAGE_MARK(slot_takes_the_output_of_its_own_node);
@@ -64,8 +64,7 @@ bool Slots::reserve_feeds(Slot& slot) {
 void Slots::open_part(Copy& copy, const Slot& slot) {
   table_.opened(copy);
   const std::uint32_t only = slot.slices() > 1 ? slot.slice() : kAllSlices;
-  host_.effects().emplace_back(
-      effect::OpenCopy{copy.key, copy.extent, slot.slices(), false, slot.order.source_size, only});
+  out_.emit(effect::OpenCopy{copy.key, copy.extent, slot.slices(), false, slot.order.source_size, only});
 }
 
 void Slots::pull(const SlotKey& key, std::size_t input) {
@@ -74,9 +73,9 @@ void Slots::pull(const SlotKey& key, std::size_t input) {
   Feed& feed = slot.feeds[input];
   timers_.cancel(feed.retry);
   if (feed.done || pulls_.is_running(feed.copy.key(), slot.slice())) return;
-  const Address* address = host_.depend_on(feed.from.node.id);
+  const Address* address = out_.depend_on(feed.from.node.id);
   if (address == nullptr)
-    return timers_.set(feed.retry, host_.now() + limits_.settle_after(), timer::SlotFeed{key, input});
+    return timers_.set(feed.retry, out_.now() + limits_.settle_after(), timer::SlotFeed{key, input});
   PullRequest pull;
   pull.id = feed.from.id;
   pull.version = feed.from.version;
@@ -86,7 +85,7 @@ void Slots::pull(const SlotKey& key, std::size_t input) {
   pull.slot = true;
   pull.target = slot.order.target;
   pull.priority = priority_of(slot);
-  pulls_.start(table_.use(feed.copy.copy(), CopyUser::kPull), {feed.from.node, *address, pull}, host_.effects());
+  pulls_.start(table_.use(feed.copy.copy(), CopyUser::kPull), {feed.from.node, *address, pull}, out_.effects());
 }
 
 // Inputs are as urgent as what they are for.
@@ -101,7 +100,7 @@ void Slots::demand_changed(CopyKey out, std::uint32_t slice) {
 
 void Slots::prioritize_inputs(const Slot& slot) {
   for (const Feed& feed : slot.feeds)
-    if (feed.copy && !feed.local) pulls_.prioritize(feed.copy.key(), slot.slice(), priority_of(slot), host_.effects());
+    if (feed.copy && !feed.local) pulls_.prioritize(feed.copy.key(), slot.slice(), priority_of(slot), out_.effects());
 }
 
 void Slots::on_input_ended(const Pulls::InputOf& of, const Pulls::Ended& e) {
@@ -116,7 +115,7 @@ void Slots::on_input_ended(const Pulls::InputOf& of, const Pulls::Ended& e) {
   if (e.how != PullEnd::kConnectionLost && e.failures >= limits_.input_refusals)
     return refuse(of.slot, Code::kUnavailable, feed.from.id,
                   "node " + feed.from.node.id.to_string() + " does not have it");
-  timers_.set(feed.retry, host_.now() + pulls_.pause_after(e.failures), timer::SlotFeed{of.slot, of.input});
+  timers_.set(feed.retry, out_.now() + pulls_.pause_after(e.failures), timer::SlotFeed{of.slot, of.input});
 }
 
 void Slots::release(Feed& feed) {
@@ -136,11 +135,11 @@ void Slots::export_copy(const ObjectId& id, Version version, CopyKey copy) {
   Export& item = exports_[{id, version}];
   item.copy = copy;
   ++item.slots;
-  host_.can_be_pulled(id);
+  records_.can_be_pulled(id);
   std::vector<SlotKey> waiting;  // slots of this node that take it
   for (const auto& [key, slot] : slots_)
     if (!slot.out && std::ranges::any_of(slot.feeds, [&](const Feed& feed) {
-          return !feed.copy && feed.from == SlotInput{host_.self(), id, version};
+          return !feed.copy && feed.from == SlotInput{out_.self(), id, version};
         }))
       waiting.push_back(key);
   for (const SlotKey& key : waiting)
@@ -159,7 +158,7 @@ bool Slots::may_pull(const Copy& copy, const PullRequest& pull) const {
   if (it == combining_.end()) return true;
   const Slot& slot = slots_.at(it->second);
   return pull.slice == slot.slice() && pull.slices == slot.slices() &&
-         pull.offset <= progress_.valid(copy.key, pull.slice).front();
+         pull.offset <= copies_.valid(copy, pull.slice).front();
 }
 
 }  // namespace hoplite

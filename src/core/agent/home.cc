@@ -6,63 +6,62 @@
 namespace hoplite {
 
 Plan Agent::Impl::make_plan(const Demand& demand) const {
-  return hoplite::make_plan(demand, {alive_, link_costs(), limits_});
+  return hoplite::make_plan(demand, {records_.alive(), link_costs(), limits_});
 }
 
 bool Agent::Impl::can_inline(const ObjectId& id, Version version) const {
-  const Record* r = find(id);
-  const Copy* copy = r == nullptr ? nullptr : current_copy(*r);
+  const Copy* copy = records_.copy_of(id);
   return copy != nullptr && copy->version == version && copy->extent.size <= limits_.inline_bytes &&
-         (copy->is_complete() || (r->put && r->put->sealed_sent));
+         (copy->is_complete() || puts_.may_be_committed(id));
 }
 
-void Agent::Impl::flush(Directory::Output& out) {
-  for (Directory::Outgoing& send_one : out.sends) {
+void Agent::Impl::flush(Directory::Output& homes) {
+  for (Directory::Outgoing& send_one : homes.sends) {
     if (send_one.with_bytes) {
-      const Record* r = find(std::get<InlineObject>(send_one.message).id);
-      send(send_one.to, std::move(send_one.message), effect::Payload::kExtent, table_.at(r->copy).extent);
+      const Extent bytes = records_.copy_of(std::get<InlineObject>(send_one.message).id)->extent;
+      out_.send_with_bytes(send_one.to, std::move(send_one.message), bytes);
     } else {
-      send(send_one.to, std::move(send_one.message));
+      out_.send(send_one.to, std::move(send_one.message));
     }
   }
-  for (std::string& line : out.log) emit(effect::Log{std::move(line)});
-  out = {};
+  for (std::string& line : homes.log) out_.emit(effect::Log{std::move(line)});
+  homes = {};
 }
 
 // Requests only: facts for somebody else's ids are simply not taken.
 bool Agent::Impl::is_home(NodeRef asker, const ObjectId& id) {
   if (id.is_nil()) return false;
-  if (home(id) == self()) return true;
-  send(asker, NotHome{id});
-  send(asker, Sync{true, membership_.all()});
+  if (records_.home(id) == self()) return true;
+  out_.send(asker, NotHome{id});
+  out_.send(asker, Sync{true, membership_.all()});
   return false;
 }
 
 void Agent::Impl::on(NodeRef from, const PutRequest& m) {
   if (!is_home(from, m.id) || m.version == 0 || m.meta.size() > limits_.max_meta_bytes) return;
   Directory::Output out;
-  const bool accepted = directory_.on_put(now_, from, m, out);
+  const bool accepted = directory_.on_put(out_.now(), from, m, out);
   flush(out);
   if (!accepted) return;
   if (from.id != self().id && m.sealed && payload_bytes_ == m.size && m.size <= limits_.inline_bytes)
     store_home_copy(m);
-  directory_.serve(now_, m.id, out);
+  directory_.serve(out_.now(), m.id, out);
   flush(out);
 }
 
 // A small object put elsewhere: keep its bytes here too, if there is room, so that wants are answered by the bytes.
 void Agent::Impl::store_home_copy(const PutRequest& put) {
-  Record& r = record(put.id);
-  if (r.copy != 0 || r.put) return;
+  Record& r = records_.add(put.id);
+  if (r.copy != 0) return;
   Copy* copy = table_.add(put.id, put.version, put.size, Alignment::kCacheLine, CopyLife::kComplete);
   if (copy == nullptr) return;
-  if (put.size > 0) emit(effect::StorePayload{copy->extent});
+  if (put.size > 0) out_.emit(effect::StorePayload{copy->extent});
   copy->meta = put.meta;
   table_.touch(*copy);
   r.copy = copy->key;
   directory_.add_own_copy(put.id, put.version);
-  if (!r.gets.empty()) stop_asking(r);
-  fulfil_gets(r);
+  fetches_.stop(put.id);
+  gets_.fulfil(put.id);
 }
 
 void Agent::Impl::on(NodeRef from, const Want& m) {
@@ -70,31 +69,32 @@ void Agent::Impl::on(NodeRef from, const Want& m) {
   const ReduceReport* ended = coordinator_.ended(m.id);
   if (ended != nullptr && ended->phase == ReducePhase::kFailed && !directory_.is_taken(m.id) &&
       !(m.wait_if_lost && ended->code == Code::kLost))
-    return send(from, WantFailed{m.request, m.id, 0, ended->code, ended->text});
+    return out_.send(from, WantFailed{m.request, m.id, 0, ended->code, ended->text});
   Directory::Output out;
-  directory_.on_want(now_, from, m, out);
+  directory_.on_want(out_.now(), from, m, out);
   flush(out);
 }
 
 void Agent::Impl::on(NodeRef from, const Unwant& m) {
   Directory::Output out;
-  directory_.on_unwant(now_, from, m, out);
+  directory_.on_unwant(out_.now(), from, m, out);
   flush(out);
 }
 
 void Agent::Impl::on(NodeRef from, const Announce& m) {
   Announce mine = m;
-  const auto foreign = std::ranges::find_if(m.facts, [&](const Fact& f) { return home(f.id) != self(); });
-  if (foreign != m.facts.end()) send(from, NotHome{foreign->id});
+  const auto foreign = std::ranges::find_if(m.facts, [&](const Fact& f) { return records_.home(f.id) != self(); });
+  if (foreign != m.facts.end()) out_.send(from, NotHome{foreign->id});
   std::erase_if(mine.facts, [&](const Fact& f) {
-    return home(f.id) != self() || f.id.is_nil() || f.version == 0 || f.meta.size() > limits_.max_meta_bytes ||
+    return records_.home(f.id) != self() || f.id.is_nil() || f.version == 0 || f.meta.size() > limits_.max_meta_bytes ||
+           f.lost_why.size() > limits_.max_meta_bytes || (f.state != CopyState::kKnows && !f.lost_why.empty()) ||
            f.slices == 0 || f.slices > limits_.max_slices || f.roots > f.slices;
   });
-  std::erase_if(mine.tombstones, [&](const Tombstone& t) { return home(t.id) != self(); });
+  std::erase_if(mine.tombstones, [&](const Tombstone& t) { return records_.home(t.id) != self(); });
   for (const Fact& fact : mine.facts)
-    if (fact.state == CopyState::kKnows && !fact.meta.empty()) remember(fact.id, fact.version, fact.meta);
+    if (!fact.lost_why.empty()) announcer_.remember(fact.id, fact.version, fact.lost_why);
   Directory::Output out;
-  directory_.on_announce(now_, from, mine, out);
+  directory_.on_announce(out_.now(), from, mine, out);
   flush(out);
   for (const Tombstone& stone : mine.tombstones)
     if (tombstones_.contains(stone.id)) coordinator_.cancel(stone.id, Code::kDeleted, "the target was deleted");
@@ -103,28 +103,28 @@ void Agent::Impl::on(NodeRef from, const Announce& m) {
 
 void Agent::Impl::on(NodeRef from, const Withdraw& m) {
   Directory::Output out;
-  directory_.on_withdraw(now_, from, m, out);
+  directory_.on_withdraw(out_.now(), from, m, out);
   flush(out);
 }
 
 void Agent::Impl::on(NodeRef from, const EvictRequest& m) {
   if (!is_home(from, m.id)) return;
   Directory::Output out;
-  directory_.on_evict(now_, from, m, out);
+  directory_.on_evict(out_.now(), from, m, out);
   flush(out);
 }
 
 void Agent::Impl::on(NodeRef from, const DeleteRequest& m) {
   if (!is_home(from, m.id)) return;
   Directory::Output out;
-  directory_.on_delete(now_, from, m, out);
+  directory_.on_delete(out_.now(), from, m, out);
   flush(out);
   coordinator_.cancel(m.id, Code::kDeleted, "the target was deleted");
 }
 
 void Agent::Impl::on(NodeRef from, const RecoverReply& m) {
   Directory::Output out;
-  directory_.on_recover_reply(now_, from, m, out);
+  directory_.on_recover_reply(out_.now(), from, m, out);
   flush(out);
 }
 

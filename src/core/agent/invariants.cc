@@ -9,44 +9,34 @@ namespace hoplite {
 void Agent::Impl::check_invariants() const {
   CHECK(is_settled());
   table_.check_invariants();
+  records_.check_invariants();
   clients_.check_invariants();
   errands_.check_invariants();
   room_.check_invariants();
+  puts_.check_invariants();
+  gets_.check_invariants();
+  fetches_.check_invariants();
+  notices_.check_invariants();
   pulls_.check_invariants();
   serves_.check_invariants();
   slots_.check_invariants();
   coordinator_.check_invariants();
-  std::size_t known = 0;
-  for (const auto& [home, ids] : by_home_) {
-    for (const ObjectId& id : ids) {
-      const Record* r = find(id);
-      CHECK(r != nullptr && r->home.id == home, id.to_string(), home.to_string());
-      check_record(*r);
-    }
-    known += ids.size();
-  }
-  CHECK(known == records_.size(), known, records_.size());
+  for (const auto& [home, ids] : records_.by_home())
+    for (const ObjectId& id : ids) check_record(records_.at(id));
 }
 
 void Agent::Impl::check_record(const Record& r) const {
   const std::string id = r.id.to_string();
-  CHECK(!r.unused(), id);
-  CHECK(!is_unwanted(r), id, r.copy, static_cast<int>(r.fetch));
-  CHECK((r.fetch == Fetch::kNeedsRoom) == (room_.is_waiting(Room::Fetch{r.id})), id, static_cast<int>(r.fetch));
-  CHECK(r.fetch != Fetch::kAsking || r.want_timer, id);
-  CHECK(!r.want_timer || r.fetch == Fetch::kAsking, id, static_cast<int>(r.fetch));
-  CHECK(r.want_request == 0 || open_requests_.contains(r.want_request), id, r.want_request);
-  CHECK(!r.wants_notice() || r.notify_timer, id, r.waits.size(), r.watchers.size());
-  const Copy* copy = current_copy(r);
-  CHECK(!r.put || r.put->copy == r.copy, id, r.copy);
-  CHECK(!r.put || r.put->retry || (r.put->claimed && !r.put->sealing), id, r.put->request);
-  CHECK(r.fetch != Fetch::kPulling || copy != nullptr, id);
+  const int state = static_cast<int>(fetches_.state(r.id));
+  CHECK(!is_unused(r), id);
+  CHECK(!is_unwanted(r), id, r.copy, state);
+  const Copy* copy = records_.copy_of(r);
   if (copy == nullptr) return;
-  CHECK(copy->id == r.id && copy->is_current(), id, copy->key, static_cast<int>(copy->life()));
-  CHECK((copy->life() == CopyLife::kWriting) == r.put.has_value(), id, static_cast<int>(copy->life()));
-  CHECK(r.gets.empty() || !copy->is_complete(), id, r.gets.size());
-  CHECK(copy->life() != CopyLife::kFetching || r.fetch == Fetch::kAsking || r.fetch == Fetch::kPulling, id,
-        static_cast<int>(r.fetch));
+  CHECK((copy->life() == CopyLife::kWriting) == puts_.contains(r.id), id, static_cast<int>(copy->life()));
+  CHECK(!copy->is_complete() || fetches_.is_idle(r.id), id, state);
+  CHECK(copy->life() != CopyLife::kFetching || fetches_.is_asking(r.id) ||
+            fetches_.state(r.id) == Fetches::State::kPulling,
+        id, state);
   for (std::uint32_t i = 0; i < copy->slices.size() && !copy->is_complete(); ++i) {
     const CopySlice& slice = copy->slices[i];
     const bool arrives = !slice.combined && (slice.state == SliceState::kAsked || slice.state == SliceState::kAttached);

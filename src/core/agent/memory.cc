@@ -9,15 +9,15 @@ namespace hoplite {
 
 // The node does not answer for the current copy any more. Its memory stays until everybody has let go.
 void Agent::Impl::retire(Record& record) {
-  Copy* copy = current_copy(record);
+  Copy* copy = records_.copy_of(record);
   if (copy == nullptr) return;
-  reset_followers(record);
+  gets_.reset(record.id);
   refuse_parked(record.id);
   record.copy = 0;
-  if (record.fetch == Fetch::kPulling) record.fetch = Fetch::kIdle;
+  if (fetches_.state(record.id) == Fetches::State::kPulling) fetches_.end(record.id);
   pulls_.forget(copy->key);
   table_.become(*copy, CopyLife::kRetired);
-  touched_.insert(record.id);
+  records_.touch(record.id);
 }
 
 // --- room ----------------------------------------------------------------------------------------------------------------
@@ -32,65 +32,48 @@ bool Agent::Impl::take_room(const Room::Waiter& waiter) {
   if (const auto* create = std::get_if<Room::Create>(&waiter.owner)) return create_now(*create, waiter.bytes);
   if (const auto* slot = std::get_if<Room::Slot>(&waiter.owner)) return slots_.take_room(slot->key);
   if (!table_.allocator().can_allocate(waiter.bytes, Alignment::kCacheLine)) return false;
-  Record& r = records_.at(std::get<Room::Fetch>(waiter.owner).id);
-  CHECK(r.fetch == Fetch::kNeedsRoom, r.id.to_string(), static_cast<int>(r.fetch));
-  r.fetch = Fetch::kIdle;
-  r.room_granted = true;
-  r.room_since = now_;
-  touched_.insert(r.id);
+  fetches_.grant_room(std::get<Room::Fetch>(waiter.owner).id);
   return true;
-}
-
-// The home is asked again when there is room.
-void Agent::Impl::wait_for_room(Record& record, std::uint64_t size) {
-  if (record.room_granted) {  // and yet it did not fit: not again at once
-    record.room_granted = false;
-    return want_later(record, limits_.retry_backoff * limits_.room_backoffs);
-  }
-  if (record.fetch == Fetch::kNeedsRoom) return;
-  stop_asking(record);
-  record.fetch = Fetch::kNeedsRoom;
-  room_.wait(Room::Fetch{record.id}, size);
 }
 
 void Agent::Impl::evict_for(std::uint64_t bytes) {
   bool asked = false;
   // Freed ranges need not be adjacent, so ask for as much again as is needed, least recently used first.
-  for (CopyKey key : table_.eviction_candidates(now_, bytes * 2)) {
+  for (CopyKey key : table_.eviction_candidates(out_.now(), bytes * 2)) {
     Copy& copy = table_.at(key);
     copy.evict_asked = true;
     asked = true;
-    send(records_.at(copy.id).home, EvictRequest{copy.id, copy.version});
+    out_.send(records_.at(copy.id).home, EvictRequest{copy.id, copy.version});
   }
-  if (asked || !room_timer_) timers_.set(room_timer_, now_ + limits_.request_retry, timer::Room{});
+  if (asked || !room_timer_) timers_.set(room_timer_, out_.now() + limits_.request_retry, timer::Room{});
 }
 
 void Agent::Impl::on(NodeRef from, const EvictReply& m) {
-  Record* r = find(m.id);
-  Copy* copy = r == nullptr ? nullptr : current_copy(*r);
+  Record* r = records_.find(m.id);
+  Copy* copy = records_.copy_of(m.id);
   if (copy == nullptr || r->home != from || copy->version != m.version || !copy->evict_asked) return;
   copy->evict_asked = false;
   if (!m.granted) {
     COVERAGE_MARK(eviction_denied);
-    copy->evict_not_before = now_ + limits_.request_retry;  // others first
+    copy->evict_not_before = out_.now() + limits_.request_retry;  // others first
   } else if (copy->is_idle() && !copy->primary) {
     COVERAGE_MARK(copy_evicted);
-    remember(m.id, m.version);
+    announcer_.remember(m.id, m.version);
     retire(*r);
   } else {
     COVERAGE_MARK(copy_in_use_again_before_eviction);
-    announce(*r);
+    announcer_.tell(*r);
   }
   room_.reconsider();
 }
 
 void Agent::Impl::on(NodeRef from, const SetPrimary& m) {
-  Record* r = find(m.id);
-  Copy* copy = r == nullptr ? nullptr : current_copy(*r);
+  Record* r = records_.find(m.id);
+  Copy* copy = records_.copy_of(m.id);
   if (r != nullptr && r->home != from) return;
   if (copy == nullptr || copy->version != m.version) {
     // A want that is under way tells the home the same, and a withdrawal behind it would take back its answer.
-    if (r == nullptr || r->fetch != Fetch::kAsking) send(from, Withdraw{m.id, m.version});
+    if (!fetches_.is_asking(m.id)) announcer_.withdraw(from, m.id, m.version);
     return;
   }
   copy->primary = m.primary;
@@ -98,32 +81,32 @@ void Agent::Impl::on(NodeRef from, const SetPrimary& m) {
 }
 
 void Agent::Impl::on(NodeRef from, const Drop& m) {
-  Record* r = find(m.id);
-  const Copy* copy = r == nullptr ? nullptr : current_copy(*r);
+  Record* r = records_.find(m.id);
+  const Copy* copy = records_.copy_of(m.id);
   bool same = copy != nullptr && (m.version == 0 || copy->version == m.version);
   if (m.reason == DropReason::kDeleted) {
-    send(from, Withdraw{m.id, m.version});
+    announcer_.withdraw(from, m.id, m.version);
     if (copy != nullptr && !same && copy->is_complete()) return;  // another version was deleted
-    tombstones_.add(m.id, m.version, now_ + limits_.tombstone_life, home(m.id).id);
+    tombstones_.add(m.id, m.version, out_.now() + limits_.tombstone_life, records_.home(m.id).id);
   }
   if (r == nullptr) {
-    if (m.reason == DropReason::kReset) send(from, Withdraw{m.id, m.version});
+    if (m.reason == DropReason::kReset) announcer_.withdraw(from, m.id, m.version);
     return;
   }
   if (m.reason != DropReason::kDeleted && r->home != from) return;
   const std::string who = "object " + m.id.to_string();
   if (m.reason == DropReason::kReset) {
-    if (!same && r->fetch == Fetch::kAsking) return send_want(*r);  // that tells the home as much
-    if (!same) return send(from, Withdraw{m.id, m.version});
+    if (!same && fetches_.is_asking(m.id)) return fetches_.ask(want_of(*r));  // that tells the home as much
+    if (!same) return announcer_.withdraw(from, m.id, m.version);
     const bool slots_fill_it = copy->users(CopyUser::kHold) > 0;
     if (copy->life() == CopyLife::kCombining && slots_fill_it)
       return;  // the coordinator has heard the same, and decides
     // Part of a result whose other parts are gone goes too.
-    if (copy->life() != CopyLife::kFetching && !copy->is_striped()) return announce(*r);
+    if (copy->life() != CopyLife::kFetching && !copy->is_striped()) return announcer_.tell(*r);
     COVERAGE_MARK(growing_copy_reset);
-    if (copy->committed) remember(m.id, m.version);
-    send(from, Withdraw{m.id, m.version});
-    stop_asking(*r);
+    if (copy->committed) announcer_.remember(m.id, m.version);
+    announcer_.withdraw(from, m.id, m.version);
+    stop_fetch(*r);
     return retire(*r);
   }
   const Code code = m.reason == DropReason::kDeleted ? Code::kDeleted : Code::kExists;
@@ -131,18 +114,12 @@ void Agent::Impl::on(NodeRef from, const Drop& m) {
     slots_.refuse_all_into(copy->key, code, who);
     same = r->copy != 0;
   }
-  if (same && r->put) fail_put(*r, code, who);
+  if (same && puts_.contains(m.id)) fail_put(*r, code, who);
   else if (same) retire(*r);
-  touched_.insert(m.id);
+  records_.touch(m.id);
   if (m.reason != DropReason::kDeleted) return;
-  fail_gets(*r, Code::kDeleted, false, who);
-  stop_asking(*r);
-}
-
-std::string Agent::Impl::room_numbers(std::uint64_t needed) const {
-  const ExtentAllocator& a = table_.allocator();
-  return format_size(needed) + " needed; the store has " + format_size(a.capacity()) + ", " + format_size(a.used()) +
-         " in use, of which " + format_size(table_.pinned_bytes()) + " cannot be evicted";
+  gets_.fail(m.id, Code::kDeleted, who);
+  stop_fetch(*r);
 }
 
 }  // namespace hoplite

@@ -1,89 +1,76 @@
-// What the agent remembers about an object, a client and a request.
+// The ids that this node knows something about or wants something of: their homes, and the copies that it answers for. What
+// it wants of them is known to the parts that want it: Puts, Gets, Fetches, Notices.
+//
+// Whoever changes something about an object notes it here; what follows is seen to at the end of the step.
 #pragma once
 
-#include <cstdint>
 #include <map>
-#include <optional>
 #include <set>
-#include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
-#include "core/agent/clients.h"
-#include "core/agent/timers.h"
+#include "core/directory/homes.h"
 #include "core/objects/object_table.h"
-#include "hoplite/priority.h"
-#include "protocol/bulk.h"
 
 namespace hoplite {
 
-struct GetRequest {
-  RequestKey key;
-  bool wait_if_lost = false;
-  bool follow = false;
-  CopyKey followed = 0;  // the growing copy that it was shown
-  Priority priority = Priority::kNormal;
-};
-
-struct PutState {
-  CopyKey copy = 0;
-  std::uint64_t first_request = 0;  // of the first PutRequest
-  std::uint64_t request = 0;        // of the last one
-  std::set<NodeRef> asked;          // homes that it was sent to: they are told if it is given up
-  bool sealed_sent = false;         // that request said "sealed"
-  bool claimed = false;             // the home has accepted the id
-  bool sealing = false;             // the client has nothing to add
-  ClientKey client = 0;
-  std::uint64_t client_request = 0;  // to be answered with PutDone; 0 = none yet
-  std::optional<Timers::Handle> retry;
-};
-
-enum class Fetch : std::uint8_t {
-  kIdle,       // nothing under way
-  kAsking,     // the home was asked, or will be when the timer says so
-  kNeedsRoom,  // in the queue for room; the home is asked again after that
-  kPulling,    // bytes come, or the pull is being set up
-};
-
-// Everything this node knows and wants about one id.
 struct Record {
   ObjectId id;
   NodeRef home;
   CopyKey copy = 0;  // the current copy, 0 = none
-
-  // reading
-  std::vector<GetRequest> gets;
-  Fetch fetch = Fetch::kIdle;
-  std::uint64_t want_request = 0;
-  bool told_waiting = false;       // the home says that nobody has put it
-  bool told_reducing = false;      // the home says that it coordinates a reduce into it
-  bool told_lost = false;          // the home says that it is lost; those who wait nevertheless wait on
-  bool room_granted = false;       // its turn in the queue for room has come
-  std::optional<Time> room_since;  // when that was, the last time
-  std::vector<NodeId> avoid;
-  std::optional<Timers::Handle> want_timer;
-
-  // being told
-  std::set<RequestKey> waits;
-  std::set<ObjectId> watchers;       // targets of reduces coordinated here that have it as a source
-  std::uint64_t watch_inline = 0;    // up to this size the bytes are welcome here
-  bool notify_if_put_again = false;  // it is lost: the home has said so
-  std::uint64_t notify_request = 0;
-  std::optional<Timers::Handle> notify_timer;
-
-  // writing
-  std::optional<PutState> put;
-
-  bool unused() const {
-    return copy == 0 && gets.empty() && waits.empty() && watchers.empty() && !put && fetch == Fetch::kIdle;
-  }
-  bool wants_notice() const { return !waits.empty() || !watchers.empty(); }
 };
 
-struct WaitState {
-  std::set<ObjectId> missing;
-  std::vector<ObjectId> ready;
-  std::size_t count = 0;
+class Records {
+ public:
+  Records(ObjectTable& table, std::vector<NodeRef> alive) : table_(table), alive_(std::move(alive)) {}
+
+  // The one that there is, or a new one.
+  Record& add(const ObjectId& id);
+  Record* find(const ObjectId& id);
+  const Record* find(const ObjectId& id) const { return const_cast<Records*>(this)->find(id); }
+  Record& at(const ObjectId& id);
+  const Record& at(const ObjectId& id) const { return const_cast<Records*>(this)->at(id); }
+  bool contains(const ObjectId& id) const { return records_.contains(id); }
+  void erase(const ObjectId& id);
+  std::size_t size() const { return records_.size(); }
+
+  // The current copy; nullptr if there is none.
+  Copy* copy_of(const ObjectId& id);
+  const Copy* copy_of(const ObjectId& id) const { return const_cast<Records*>(this)->copy_of(id); }
+  Copy* copy_of(const Record& record) { return record.copy == 0 ? nullptr : &table_.at(record.copy); }
+  const Copy* copy_of(const Record& record) const { return record.copy == 0 ? nullptr : &table_.at(record.copy); }
+
+  // --- homes
+  // Live nodes, sorted. Records that have another home then are yet to be moved.
+  void set_alive(std::vector<NodeRef> alive) { alive_ = std::move(alive); }
+  const std::vector<NodeRef>& alive() const { return alive_; }
+  // Of any id.
+  NodeRef home(const ObjectId& id) const { return home_of(id, alive_); }
+  void move(Record& record, NodeRef home);
+  std::set<ObjectId> of_home(NodeId home) const;
+  const std::map<NodeId, std::set<ObjectId>>& by_home() const { return by_home_; }
+
+  // --- notes
+  // It may be wanted, unwanted or unused now, or wanted at another priority.
+  void touch(const ObjectId& id) { touched_.insert(id); }
+  // Others may pull it from here now.
+  void can_be_pulled(const ObjectId& id) { servable_.insert(id); }
+  std::set<ObjectId> take_touched() { return std::exchange(touched_, {}); }
+  std::set<ObjectId> take_servable() { return std::exchange(servable_, {}); }
+  bool has_notes() const { return !touched_.empty() || !servable_.empty(); }
+
+  void check_invariants() const;
+
+ private:
+  void leave_home(const Record& record);
+
+  ObjectTable& table_;
+  std::vector<NodeRef> alive_;
+  std::unordered_map<ObjectId, Record> records_;  // never iterated: the order would differ from run to run
+  std::map<NodeId, std::set<ObjectId>> by_home_;
+  std::set<ObjectId> touched_;
+  std::set<ObjectId> servable_;
 };
 
 }  // namespace hoplite

@@ -17,22 +17,22 @@ constexpr Duration kMostHop = Duration::ms(100);
 
 // --- clients -------------------------------------------------------------------------------------------------------------
 
-void Agent::Impl::on_client(ClientKey client, std::uint64_t request, ipc::Reduce& m) {
+void Agent::Impl::on_client(const RequestKey& key, ipc::Reduce& m) {
   m.spec.target = id_or_fresh(m.spec.target);
-  if (const auto wrong = check_reduce(m.spec, limits_)) return fail(client, request, wrong->code, wrong->message);
-  if (too_many_objects(client, request, m.spec.sources.size())) return;
+  if (const auto wrong = check_reduce(m.spec, limits_)) return clients_.fail(key, wrong->code, wrong->message);
+  if (too_many_objects(key, m.spec.sources.size())) return;
   const ObjectId target = m.spec.target;
-  ask_home({client, request}, target, -1, ReduceRequest{0, std::move(m.spec)});
+  ask_home(key, target, -1, ReduceRequest{0, std::move(m.spec)});
 }
 
-void Agent::Impl::on_client(ClientKey client, std::uint64_t request, ipc::AddSources& m) {
-  if (m.sources.size() > limits_.max_sources) return fail(client, request, Code::kInvalidArgument, "too many sources");
-  if (const auto wrong = check_sources(m.target, m.sources)) return fail(client, request, wrong->code, wrong->message);
-  ask_home({client, request}, m.target, -1, AddSources{0, m.target, std::move(m.sources)});
+void Agent::Impl::on_client(const RequestKey& key, ipc::AddSources& m) {
+  if (m.sources.size() > limits_.max_sources) return clients_.fail(key, Code::kInvalidArgument, "too many sources");
+  if (const auto wrong = check_sources(m.target, m.sources)) return clients_.fail(key, wrong->code, wrong->message);
+  ask_home(key, m.target, -1, AddSources{0, m.target, std::move(m.sources)});
 }
 
-void Agent::Impl::on_client(ClientKey client, std::uint64_t request, ipc::GetReduce& m) {
-  ask_home({client, request}, m.target, -1, ReduceQuery{0, m.target});
+void Agent::Impl::on_client(const RequestKey& key, ipc::GetReduce& m) {
+  ask_home(key, m.target, -1, ReduceQuery{0, m.target});
 }
 
 void Agent::Impl::on(NodeRef from, const ReduceReply& m) {
@@ -41,7 +41,7 @@ void Agent::Impl::on(NodeRef from, const ReduceReply& m) {
   // A home of before that has accepted it may have made the target already, and then it is taken for the present one.
   if (errand->home != from && m.code != Code::kOk) return;
   // The home does not know yet what it should know.
-  if (m.code == Code::kUnavailable) return errands_.send_at(m.request, now_ + limits_.retry_backoff);
+  if (m.code == Code::kUnavailable) return errands_.send_at(m.request, out_.now() + limits_.retry_backoff);
   if (m.code == Code::kOk) {
     // As long as no source has come, nobody but its coordinator and its asker may know of a reduce.
     if (std::holds_alternative<ReduceRequest>(errand->message)) started_.put(m.target, from);
@@ -57,7 +57,7 @@ void Agent::Impl::lose_started(NodeRef coordinator) {
   for (const auto& [target, by] : started_.all())
     if (by == coordinator) lost.push_back(target);
   for (const ObjectId& target : lost) {
-    remember_lost(target, 0, coordinator_gone(coordinator));
+    announcer_.remember(target, kNeverMade, coordinator_gone(coordinator));
     started_.erase(target);
   }
 }
@@ -80,10 +80,6 @@ LinkCost Agent::Impl::typical_link() const {
   return {(plausible ? measured : limits_.hop_latency).seconds(), static_cast<double>(rate_estimate_)};
 }
 
-Reduction Agent::Impl::make_reduction(const ReduceSpec& spec) {
-  return Reduction({self(), spec, link_costs(), limits_, random_.next()});
-}
-
 std::uint64_t Agent::Impl::welcome_bytes(std::uint32_t count) const {
   return star_bytes(count, typical_link(), limits_.tree_work.seconds(), limits_.inline_bytes);
 }
@@ -98,42 +94,20 @@ void Agent::Impl::on(NodeRef from, const ReduceQuery& m) {
   if (is_home(from, m.target)) coordinator_.on_query(from, m);
 }
 
-// A fact needs a version: where nobody has made one, any will do that no bytes have.
-void Agent::Impl::remember_lost(const ObjectId& target, Version version, const std::string& why) {
-  remember(target, version != 0 ? version : random_.next_nonzero(), why);
-}
-
 // --- sources -------------------------------------------------------------------------------------------------------------
 
 void Agent::Impl::watch(const ObjectId& source, const ObjectId& target, std::uint64_t welcome_bytes) {
-  Record& r = record(source);
-  r.watchers.insert(target);
-  r.watch_inline = std::max(r.watch_inline, welcome_bytes);
-  const Copy* copy = current_copy(r);
+  const Record& r = records_.add(source);
+  notices_.watch(source, target, welcome_bytes);
+  const Copy* copy = records_.copy_of(r);
   if (copy != nullptr && copy->is_complete()) return became_ready(r);
-  send_notify(r);
+  notices_.ask(source);
 }
 
-void Agent::Impl::unwatch(const ObjectId& source, const ObjectId& target) {
-  Record* r = find(source);
-  if (r == nullptr || r->watchers.erase(target) == 0 || r->wants_notice()) return;
-  timers_.cancel(r->notify_timer);
-  r->notify_request = 0;
-  r->watch_inline = 0;
-  send(r->home, Unwant{source, WantMode::kNotify});
-  touched_.insert(source);
-}
+void Agent::Impl::unwatch(const ObjectId& source, const ObjectId& target) { notices_.unwatch(source, target); }
 
-// Not again for those that were told; a reduce that loses it asks again.
-void Agent::Impl::arrived(Record& record, const Reduction::Arrival& arrival) {
-  record.watch_inline = 0;
-  record.notify_if_put_again = false;
-  for (const ObjectId& target : std::exchange(record.watchers, {})) coordinator_.on_arrival(target, arrival);
-}
-
-void Agent::Impl::went_missing(const Record& record, Code code, const std::string& why) {
-  const std::set<ObjectId> watchers = record.watchers;
-  for (const ObjectId& target : watchers) coordinator_.on_missing(target, record.id, code, why);
+void Agent::Impl::arrived(const Reduction::Arrival& arrival) {
+  for (const ObjectId& target : notices_.take_watchers(arrival.id)) coordinator_.on_arrival(target, arrival);
 }
 
 }  // namespace hoplite

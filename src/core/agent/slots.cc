@@ -15,11 +15,13 @@ constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 48;  // of a source: sum
 
 Slots::Slots(Parts parts, Host& host)
     : limits_(parts.limits),
-      progress_(parts.progress),
       timers_(parts.timers),
       table_(parts.table),
+      records_(parts.records),
+      copies_(parts.copies),
       room_(parts.room),
       pulls_(parts.pulls),
+      out_(parts.out),
       host_(host) {}
 
 // --- orders --------------------------------------------------------------------------------------------------------------
@@ -53,7 +55,7 @@ void Slots::on_order(NodeRef from, const SlotOrder& m) {
   }
   const auto refuse_it = [&](Code code, const std::string& why) { send_refusal(from, key, m.version, code, {}, why); };
   if (!is_sane(m)) return refuse_it(Code::kInvalidArgument, "the order makes no sense here; are the limits different?");
-  const Copy* made = m.role == SlotRole::kRoot ? host_.find_copy(m.target) : nullptr;
+  const Copy* made = m.role == SlotRole::kRoot ? records_.copy_of(m.target) : nullptr;
   if (made != nullptr && made->is_complete()) return refuse_it(Code::kExists, "the target exists here");
   if (existing == slots_.end() && slots_.size() >= limits_.max_objects)
     return refuse_it(Code::kStoreFull, "it has too many places in reduces");
@@ -98,14 +100,14 @@ Slots::Slot Slots::replace(const SlotKey& key) {
 const SlotSource* Slots::hold_sources(Slot& slot, const Slot& before) {
   for (const SlotSource& source : slot.order.own) {
     const auto held = std::ranges::find(before.order.own, source);
-    Copy* copy = host_.find_copy(source.id);
+    Copy* copy = records_.copy_of(source.id);
     if (held != before.order.own.end())
       copy = &before.own[static_cast<std::size_t>(held - before.order.own.begin())].copy();
     if (copy == nullptr || copy->version != source.version || !copy->is_final() ||
         copy->extent.size != slot.order.source_size)
       return &source;
     slot.own.push_back(table_.use(*copy, CopyUser::kHold));
-    host_.open_in_data_plane(*copy);
+    copies_.open(*copy);
   }
   return nullptr;
 }
@@ -125,13 +127,13 @@ void Slots::start(const SlotKey& key) {
   Slot& slot = slots_.at(key);
   // Others may have room: an output is soon given up, and the target itself not much later.
   const Duration patience = slot.is_root() ? limits_.request_retry : limits_.retry_backoff * limits_.output_backoffs;
-  timers_.set(slot.room_due, host_.now() + patience, timer::SlotRoom{key});
+  timers_.set(slot.room_due, out_.now() + patience, timer::SlotRoom{key});
   room_.wait(Room::Slot{key}, bytes_of(slot));
 }
 
 std::uint64_t Slots::bytes_of(const Slot& slot) const {
   const std::uint64_t part = slice_range(slot.order.source_size, slot.slices(), 0).size();
-  const auto local = std::ranges::count(slot.order.inputs, host_.self(), &SlotInput::node);
+  const auto local = std::ranges::count(slot.order.inputs, out_.self(), &SlotInput::node);
   const std::uint64_t pulled = slot.order.inputs.size() - static_cast<std::uint64_t>(local);
   return part * pulled + (slot.is_root() ? slot.order.target_size : part);
 }
@@ -140,7 +142,7 @@ bool Slots::take_room(const SlotKey& key) {
   Slot& slot = slots_.at(key);
   CHECK(!slot.out, key.target.to_string(), key.slot);
   if (!table_.allocator().fits(bytes_of(slot))) {
-    refuse(key, Code::kStoreFull, {}, host_.room_numbers(bytes_of(slot)));
+    refuse(key, Code::kStoreFull, {}, table_.room_numbers(bytes_of(slot)));
     return true;
   }
   if (!reserve(slot)) return false;
@@ -153,7 +155,7 @@ void Slots::on_timer(const timer::SlotRoom& t) {
   Slot& slot = slots_.at(t.slot);
   slot.room_due.reset();
   if (slot.out) return continue_with_window(t.slot);
-  refuse(t.slot, Code::kStoreFull, {}, host_.room_numbers(bytes_of(slot)));
+  refuse(t.slot, Code::kStoreFull, {}, table_.room_numbers(bytes_of(slot)));
 }
 
 // Everything has its place: combine, and pull what is to be combined.
@@ -170,7 +172,7 @@ void Slots::run(const SlotKey& key) {
 bool Slots::reserve(Slot& slot) {
   const SlotOrder& o = slot.order;
   // Several slices of one target may be made here.
-  Copy* out = slot.is_root() ? host_.find_copy(o.target) : nullptr;
+  Copy* out = slot.is_root() ? records_.copy_of(o.target) : nullptr;
   const bool shared = out != nullptr && out->version == o.version && out->life() == CopyLife::kCombining;
   const std::uint64_t size = slot.is_root() ? o.target_size : slot.range().size();
   if (!shared) out = table_.add(o.target, o.version, size, Alignment::kCacheLine, CopyLife::kHidden);
@@ -198,7 +200,7 @@ void Slots::combine(const SlotKey& key, Slot& slot) {
   for (const Feed& feed : slot.feeds) combine.inputs.push_back({feed.copy.key(), slot.slice(), begin});
   const bool fresh = combining_.try_emplace({out.key, combine.slice}, key).second;
   CHECK(fresh, out.key, combine.slice);
-  host_.effects().emplace_back(std::move(combine));
+  out_.emit(std::move(combine));
 }
 
 // The output of a root is the object itself, from its first byte on.
@@ -253,10 +255,10 @@ void Slots::next_window(const SlotKey& key) {
 void Slots::continue_with_window(const SlotKey& key) {
   Slot& slot = slots_.at(key);
   if (!reserve_feeds(slot)) {
-    if (slot.waits_since == Time::never()) slot.waits_since = host_.now();
-    if (slot.waits_since + limits_.request_retry <= host_.now())
-      return refuse(key, Code::kStoreFull, {}, host_.room_numbers(bytes_of(slot)));
-    return timers_.set(slot.room_due, host_.now() + limits_.retry_backoff, timer::SlotRoom{key});
+    if (slot.waits_since == Time::never()) slot.waits_since = out_.now();
+    if (slot.waits_since + limits_.request_retry <= out_.now())
+      return refuse(key, Code::kStoreFull, {}, table_.room_numbers(bytes_of(slot)));
+    return timers_.set(slot.room_due, out_.now() + limits_.retry_backoff, timer::SlotRoom{key});
   }
   slot.waits_since = Time::never();
   run(key);
@@ -268,15 +270,15 @@ void Slots::report(const SlotKey& key) {
   Slot& slot = slots_.at(key);
   const bool grows = slot.is_root() && slot.state != SlotState::kDone;
   const Duration next = grows ? limits_.want_refresh / limits_.reports_per_refresh : limits_.want_refresh;
-  timers_.set(slot.refresh, host_.now() + next, timer::SlotReport{key});
+  timers_.set(slot.refresh, out_.now() + next, timer::SlotReport{key});
   SlotUpdate update{key.target, key.slot, slot.order.version, slot.state, Code::kOk, {}, {}, 0};
   if (slot.out) {
     // Of the slices that come into being here: one, or all of them in turn.
     const SliceRange range = slice_range(slot.order.target_size, slot.target_slices(), slot.out_slice());
-    const std::uint64_t front = progress_.valid(slot.out.key(), slot.out_slice()).front();
+    const std::uint64_t front = copies_.valid(slot.out.copy(), slot.out_slice()).front();
     update.bytes = front - (grows && slot.windows == 1 ? range.begin : 0);
   }
-  host_.send(slot.coordinator, std::move(update));
+  out_.send(slot.coordinator, std::move(update));
 }
 
 void Slots::report_to(NodeRef coordinator) {
@@ -296,8 +298,8 @@ void Slots::refuse(SlotKey key, Code code, ObjectId culprit, const std::string& 
 
 void Slots::send_refusal(NodeRef to, const SlotKey& key, Version version, Code code, ObjectId culprit,
                          const std::string& why) {
-  host_.send(to, SlotUpdate{key.target, key.slot, version, SlotState::kRefused, code, culprit,
-                            "node " + host_.self().id.to_string() + ": " + why, 0});
+  out_.send(to, SlotUpdate{key.target, key.slot, version, SlotState::kRefused, code, culprit,
+                           "node " + out_.self().id.to_string() + ": " + why, 0});
 }
 
 void Slots::refuse_all_into(CopyKey out, Code code, const std::string& why) {
@@ -315,7 +317,7 @@ void Slots::on_end(NodeRef from, const SlotEnd& m) {
   const bool ours = it != slots_.end() && it->second.coordinator == from && it->second.order.version == m.version;
   if (ours && m.commit && it->second.state == SlotState::kDone) commit(key);
   else if (ours && !m.commit) drop(key);
-  if (m.commit) host_.send(from, SlotUpdate{m.target, m.slot, m.version, SlotState::kEnded, Code::kOk, {}, {}, 0});
+  if (m.commit) out_.send(from, SlotUpdate{m.target, m.slot, m.version, SlotState::kEnded, Code::kOk, {}, {}, 0});
 }
 
 // The coordinator commits all slices or none: what holds for one slot here holds for its neighbours.
@@ -334,7 +336,7 @@ void Slots::commit(const SlotKey& key) {
     const std::uint32_t end = all ? out.slice_count() : first + 1;
     for (std::uint32_t i = first; ours && i < end; ++i) {
       out.slices[i].state = SliceState::kDone;
-      host_.effects().emplace_back(effect::SealCopy{out.key, i});
+      out_.emit(effect::SealCopy{out.key, i});
     }
     drop(root);
   }

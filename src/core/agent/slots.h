@@ -1,7 +1,7 @@
 // Places in reduces that this node fills: its own sources and what it pulls from others, combined into an output.
 //
 // The coordinator orders, this node obeys and reports; it decides nothing but when to try again. Everything that a slot uses
-// is held until the coordinator ends it, or is dead. The output of an inner slot, and the sources of a pin, can be pulled
+// is held until the coordinator ends it, or is dead. The output of an inner slot, and the sources that a slot keeps, can be pulled
 // from here by those that know their versions: they are *exported*. The output of a root is the target itself.
 #pragma once
 
@@ -13,8 +13,11 @@
 #include <vector>
 
 #include "base/limits.h"
+#include "core/agent/copies.h"
 #include "core/agent/events.h"
+#include "core/agent/outbox.h"
 #include "core/agent/pulls.h"
+#include "core/agent/records.h"
 #include "core/agent/room.h"
 #include "core/agent/slot_key.h"
 #include "core/agent/timers.h"
@@ -24,19 +27,10 @@ namespace hoplite {
 
 class Slots {
  public:
-  // What slots need from the node that they are on.
+  // What becomes of the targets that slots make here.
   class Host {
    public:
     virtual ~Host() = default;
-    virtual NodeRef self() const = 0;
-    virtual Time now() const = 0;
-    virtual void send(NodeRef to, Message message) = 0;
-    virtual Effects& effects() = 0;
-    // We are about to depend on this node. nullptr: nobody knows where it is.
-    virtual const Address* depend_on(NodeId node) = 0;
-    // The current copy of an object; nullptr if there is none.
-    virtual Copy* find_copy(const ObjectId& id) = 0;
-    virtual void open_in_data_plane(Copy& copy) = 0;
     // The root's output, hidden so far, is the current copy of its id from now on.
     virtual void become_target(Copy& out) = 0;
     // A slice of it comes into being here.
@@ -45,21 +39,19 @@ class Slots {
     virtual void target_committed(Copy& out) = 0;
     // It will not become the object.
     virtual void target_dropped(Copy& out) = 0;
-    // Others may pull this id from here now.
-    virtual void can_be_pulled(const ObjectId& id) = 0;
     // The highest priority of those who read or pull this slice of an output.
     virtual Priority demand(const Copy& out, std::uint32_t slice) const = 0;
-    // In words: so much is needed, and so much is there.
-    virtual std::string room_numbers(std::uint64_t needed) const = 0;
   };
 
   struct Parts {
     const Limits& limits;
-    const Progress& progress;
     Timers& timers;
     ObjectTable& table;
+    Records& records;
+    Copies& copies;
     Room& room;
     Pulls& pulls;
+    Outbox& out;
   };
   Slots(Parts parts, Host& host);
 
@@ -112,7 +104,7 @@ class Slots {
     std::uint32_t window = 0;   // and the present one
     std::vector<CopyUse> own;
     std::vector<Feed> feeds;
-    CopyUse out;  // none: a pin, or it waits for room
+    CopyUse out;  // none: it keeps its sources, or it waits for room
     SlotState state = SlotState::kAccepted;
     std::optional<Timers::Handle> refresh;   // tell the coordinator how things are
     std::optional<Timers::Handle> room_due;  // look again whether there is room, or give up
@@ -171,11 +163,13 @@ class Slots {
   void unexport(const ObjectId& id, Version version);
 
   const Limits& limits_;
-  const Progress& progress_;
   Timers& timers_;
   ObjectTable& table_;
+  Records& records_;
+  Copies& copies_;
   Room& room_;
   Pulls& pulls_;
+  Outbox& out_;
   Host& host_;
   std::map<SlotKey, Slot> slots_;
   std::map<Combining, SlotKey> combining_;

@@ -1,48 +1,32 @@
 #include "core/agent/slots.h"
 
-#include <gtest/gtest.h>
+#include "core/agent/test_parts.h"
 
 namespace hoplite {
 namespace {
 
-constexpr NodeRef kSelf{NodeId{1}, 0};
-constexpr NodeRef kCoordinator{NodeId{2}, 0};
-constexpr NodeRef kPeer{NodeId{3}, 0};
 constexpr ObjectId kTarget{9, 9};
 constexpr ObjectId kSource{9, 1};
 constexpr std::uint64_t kSourceBytes = 640;
 constexpr Version kVersion = 77;
 
-// Nothing is there but one complete source.
-class SlotsTest : public testing::Test, protected Slots::Host, protected Progress {
+// Nothing is there but one complete source. Orders come from the peer.
+class SlotsTest : public PartsTest, protected Slots::Host {
  protected:
-  SlotsTest() {
-    source_ = table_.add(kSource, 5, kSourceBytes, Alignment::kCacheLine, CopyLife::kComplete);
-    table_.touch(*source_);
-  }
-  NodeRef self() const override { return kSelf; }
-  Time now() const override { return {}; }
-  void send(NodeRef, Message message) override { updates_.push_back(std::get<SlotUpdate>(message)); }
-  Effects& effects() override { return effects_; }
-  const Address* depend_on(NodeId) override { return &address_; }
-  Copy* find_copy(const ObjectId& id) override { return id == kSource ? source_ : target_; }
-  void open_in_data_plane(Copy& copy) override {
-    if (copy.in_data_plane() == InDataPlane::kNotOpen) table_.opened(copy);
-  }
+  SlotsTest() { valid_ = ValidBytes({0, kSourceBytes}); }
   void become_target(Copy& out) override {
     target_ = &out;
-    table_.opened(out);
+    records_.add(out.id).copy = out.key;
+    copies_.open(out);
   }
   void target_grows(Copy&) override {}
   void target_committed(Copy& out) override { committed_ = out.slices.at(0).is_done(); }
   void target_dropped(Copy& out) override {
+    records_.at(out.id).copy = 0;
     table_.become(out, CopyLife::kRetired);
     target_ = nullptr;
   }
-  void can_be_pulled(const ObjectId&) override {}
   Priority demand(const Copy&, std::uint32_t) const override { return demand_; }
-  std::string room_numbers(std::uint64_t) const override { return "no room"; }
-  ValidBytes valid(CopyKey, std::uint32_t) const override { return ValidBytes({0, kSourceBytes}); }
 
   SlotOrder order(SlotRole role, std::vector<SlotInput> inputs = {}) const {
     SlotOrder o;
@@ -56,37 +40,26 @@ class SlotsTest : public testing::Test, protected Slots::Host, protected Progres
     return o;
   }
   void give(const SlotOrder& o) {
-    slots_.on_order(kCoordinator, o);
+    slots_.on_order(kPeer, o);
     slots_.check_invariants();
   }
-  template <typename E> std::vector<E> all() const {
-    std::vector<E> found;
-    for (const Effect& effect : effects_)
-      if (const E* e = std::get_if<E>(&effect)) found.push_back(*e);
-    return found;
-  }
+  SlotUpdate last_update() const { return sent<SlotUpdate>(kPeer).back(); }
 
-  Limits limits_;
-  Timers timers_;
-  ObjectTable table_{64 * kKiB};
   Room room_{0};
   Pulls pulls_{limits_};
-  Slots slots_{{limits_, *this, timers_, table_, room_, pulls_}, *this};
-  Address address_;
-  Effects effects_;
-  std::vector<SlotUpdate> updates_;
-  Copy* source_ = nullptr;
+  Slots slots_{{limits_, timers_, table_, records_, copies_, room_, pulls_, out_}, *this};
+  Copy* source_ = &add_copy(kSource, CopyLife::kComplete, kSourceBytes, 5);
   Copy* target_ = nullptr;
   Priority demand_ = Priority::kLow;
   bool committed_ = false;
 };
 
-TEST_F(SlotsTest, APinExportsItsSourcesUntilItEnds) {
+TEST_F(SlotsTest, ASlotThatKeepsItsSourcesExportsThemUntilItEnds) {
   give(order(SlotRole::kKeep));
-  EXPECT_EQ(updates_.back().state, SlotState::kDone);
+  EXPECT_EQ(last_update().state, SlotState::kDone);
   EXPECT_EQ(slots_.exported(kSource, 5), source_);
   EXPECT_EQ(source_->users(CopyUser::kHold), 1u);
-  slots_.on_end(kCoordinator, {kTarget, 4, kVersion, false});
+  slots_.on_end(kPeer, {kTarget, 4, kVersion, false});
   EXPECT_EQ(slots_.exported(kSource, 5), nullptr);
   EXPECT_TRUE(source_->is_idle());
 }
@@ -95,8 +68,8 @@ TEST_F(SlotsTest, AMissingSourceIsNamed) {
   SlotOrder wrong = order(SlotRole::kInner);
   wrong.own[0].version = 6;
   give(wrong);
-  EXPECT_EQ(updates_.back().state, SlotState::kRefused);
-  EXPECT_EQ(updates_.back().culprit, kSource);
+  EXPECT_EQ(last_update().state, SlotState::kRefused);
+  EXPECT_EQ(last_update().culprit, kSource);
   EXPECT_TRUE(source_->is_idle());
 }
 
@@ -104,22 +77,22 @@ TEST_F(SlotsTest, ARootCombinesReportsAndIsCommittedOnce) {
   give(order(SlotRole::kRoot));
   ASSERT_EQ(all<effect::Combine>().size(), 1u);
   const CopyKey out = all<effect::Combine>()[0].out;
-  slots_.on_end(kCoordinator, {kTarget, 4, kVersion, true});
+  slots_.on_end(kPeer, {kTarget, 4, kVersion, true});
   EXPECT_FALSE(committed_) << "it is not complete";
   slots_.on_combined({out, 0});
-  EXPECT_EQ(updates_.back().state, SlotState::kDone);
-  slots_.on_end(kCoordinator, {kTarget, 4, kVersion, true});
+  EXPECT_EQ(last_update().state, SlotState::kDone);
+  slots_.on_end(kPeer, {kTarget, 4, kVersion, true});
   EXPECT_TRUE(committed_);
-  EXPECT_EQ(updates_.back().state, SlotState::kEnded);
+  EXPECT_EQ(last_update().state, SlotState::kEnded);
   EXPECT_TRUE(source_->is_idle());
 }
 
 TEST_F(SlotsTest, AnotherOrderKeepsWhatHasArrivedOfAnInput) {
-  const SlotInput input{kPeer, kTarget, 3};
+  const SlotInput input{kOther, kTarget, 3};
   give(order(SlotRole::kInner, {input}));
   ASSERT_EQ(all<effect::StartPull>().size(), 1u);
   const CopyKey copy = all<effect::StartPull>()[0].copy;
-  SlotOrder next = order(SlotRole::kInner, {{kPeer, kTarget, 8}, input});
+  SlotOrder next = order(SlotRole::kInner, {{kOther, kTarget, 8}, input});
   next.version = kVersion + 1;
   give(next);
   ASSERT_EQ(all<effect::StartPull>().size(), 2u) << "only the new input";
@@ -128,7 +101,7 @@ TEST_F(SlotsTest, AnotherOrderKeepsWhatHasArrivedOfAnInput) {
 }
 
 TEST_F(SlotsTest, InputsAreAsUrgentAsTheirOutput) {
-  give(order(SlotRole::kInner, {{kPeer, kTarget, 3}}));
+  give(order(SlotRole::kInner, {{kOther, kTarget, 3}}));
   EXPECT_EQ(all<effect::StartPull>()[0].pull.priority, Priority::kNormal) << "the order's";
   demand_ = Priority::kHigh;
   slots_.demand_changed(all<effect::Combine>()[0].out, 0);
@@ -139,7 +112,7 @@ TEST_F(SlotsTest, InputsAreAsUrgentAsTheirOutput) {
 
 TEST_F(SlotsTest, WhatADeadCoordinatorOrderedIsDropped) {
   give(order(SlotRole::kRoot));
-  const auto dropped = slots_.drop_those_of(kCoordinator);
+  const auto dropped = slots_.drop_those_of(kPeer);
   ASSERT_EQ(dropped.size(), 1u);
   EXPECT_EQ(dropped[0], (std::pair{kTarget, kVersion}));
   EXPECT_EQ(target_, nullptr);

@@ -81,7 +81,7 @@ void Directory::take_fact(Time now, NodeRef from, const Fact& fact, Output& out)
     erase_if_empty(fact.id);
     return;
   }
-  if (fact.state == CopyState::kKnows && news) entry.lost_why = fact.meta;
+  if (fact.state == CopyState::kKnows && news) entry.lost_why = fact.lost_why;
   if (fact.committed || fact.state == CopyState::kComplete) entry.committed = true;
   if (fact.state == CopyState::kComplete) entry.lost = false;
   if ((fact.state == CopyState::kGrowing || fact.roots > 0) && entry.slices == 0) entry.slices = fact.slices;

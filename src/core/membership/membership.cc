@@ -100,11 +100,12 @@ void Membership::note_rtt(NodeId node, Duration rtt) {
 }
 
 NodeRef Membership::random_member(NodeId not_this) {
-  for (int tries = 0; tries < 4 && !alive_.empty(); ++tries) {
-    const NodeId id = alive_[random_.below(alive_.size())];
-    if (id != not_this) return find(id)->latest.ref;
-  }
-  return {};
+  const auto excluded = std::ranges::equal_range(alive_, not_this);
+  const std::size_t others = alive_.size() - excluded.size();
+  if (others == 0) return {};
+  std::size_t pick = random_.below(others);
+  if (!excluded.empty() && pick >= static_cast<std::size_t>(excluded.begin() - alive_.begin())) ++pick;
+  return find(alive_[pick])->latest.ref;
 }
 
 // --- sending -------------------------------------------------------------------------------------------------------------

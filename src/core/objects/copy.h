@@ -58,7 +58,7 @@ class Copy {
   bool primary = false;
   Priority least_priority = Priority::kLow;  // of what fills it, whoever reads it: a reduce's target has the reduce's
   bool followed = false;                     // the data plane tells when it grows
-  std::uint64_t written = 0;                 // kWriting: by the client, from the front
+  ValidBytes written;                        // kWriting: by the client
   std::vector<CopySlice> slices;             // kFetching, kCombining
   std::optional<Time> timed_since;           // its fetch began then, when all of it was there to be fetched
   // Eviction: the home was asked; or it has denied it, and is asked again then.

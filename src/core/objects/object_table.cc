@@ -58,6 +58,7 @@ Copy* ObjectTable::add(const ObjectId& id, Version version, std::uint64_t size, 
   copy.id = id;
   copy.version = version;
   copy.extent = *extent;
+  copy.written = ValidBytes({0, size});
   copy.life_ = life;
   copy.committed = copy.is_final_ = life == CopyLife::kComplete;
   return &copy;
@@ -181,6 +182,11 @@ std::uint64_t ObjectTable::pinned_bytes() const {
   return allocator_.used() - std::min(evictable, allocator_.used());
 }
 
+std::string ObjectTable::room_numbers(std::uint64_t needed) const {
+  return format_size(needed) + " needed; the store has " + format_size(allocator_.capacity()) + ", " +
+         format_size(allocator_.used()) + " in use, of which " + format_size(pinned_bytes()) + " cannot be evicted";
+}
+
 std::vector<const Copy*> ObjectTable::all() const {
   std::vector<const Copy*> copies;
   for (const auto& [key, copy] : copies_) copies.push_back(&copy);
@@ -204,7 +210,7 @@ void ObjectTable::check(const Copy& copy) const {
   CHECK(copy.is_current() || !copy.is_idle() || copy.in_data_plane_ == InDataPlane::kClosing, copy.key);
   CHECK(copy.lru_.has_value() == (copy.is_complete() && !copy.primary), copy.key, static_cast<int>(copy.life_));
   CHECK(!copy.is_complete() || copy.committed, copy.key, copy.id.to_string());
-  CHECK(copy.written <= copy.extent.size, copy.key, copy.written, copy.extent.size);
+  CHECK(copy.life_ != CopyLife::kComplete || copy.slices.empty() || copy.written.count() == 0, copy.key);
   CHECK(copy.users(CopyUser::kWriter) <= 1, copy.key, copy.users(CopyUser::kWriter));
   for (const CopySlice& slice : copy.slices)
     CHECK(!slice.is_done() || slice.valid.complete() || slice.combined, copy.key, slice.valid.front());

@@ -12,6 +12,7 @@
 #include <functional>
 #include <list>
 #include <set>
+#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -88,6 +89,8 @@ class ObjectTable {
   const ExtentAllocator& allocator() const { return allocator_; }
   // Bytes that cannot be evicted: primary, growing or in use.
   std::uint64_t pinned_bytes() const;
+  // In words: so much is needed, and so much is there.
+  std::string room_numbers(std::uint64_t needed) const;
   // By key.
   std::vector<const Copy*> all() const;
 

@@ -1,0 +1,80 @@
+// Who here waits to be told that an object is ready, wherever it is: clients' waits, and reduces that are coordinated here.
+// The object's home is asked for it, again and again, until it has told, or nobody wants to know any more.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "base/limits.h"
+#include "core/agent/clients.h"
+#include "core/agent/outbox.h"
+#include "core/agent/records.h"
+#include "core/agent/timers.h"
+
+namespace hoplite {
+
+class Notices {
+ public:
+  Notices(const Limits& limits, Timers& timers, Clients& clients, Records& records, Outbox& out)
+      : limits_(limits), timers_(timers), clients_(clients), records_(records), out_(out) {}
+
+  // --- clients' waits
+  // For `count` of these, all of which have records.
+  void wait(const RequestKey& key, const std::set<ObjectId>& ids, std::size_t count);
+  // Answers with those that are ready, unless it has been answered.
+  void end_wait(const RequestKey& key);
+
+  // --- reduces
+  // The bytes are welcome as well, up to `welcome_bytes`. The home is to be asked.
+  void watch(const ObjectId& source, const ObjectId& target, std::uint64_t welcome_bytes);
+  void unwatch(const ObjectId& source, const ObjectId& target);
+  std::set<ObjectId> watchers(const ObjectId& source) const;
+  bool is_watched(const ObjectId& source) const { return !watchers(source).empty(); }
+  // They are told now, and not again; a reduce that loses it watches it again.
+  std::set<ObjectId> take_watchers(const ObjectId& source);
+
+  // --- the home
+  bool contains(const ObjectId& id) const { return interests_.contains(id); }
+  bool has_asked(const ObjectId& id, std::uint64_t number) const;
+  void ask(const ObjectId& id);
+  void ask_at(const ObjectId& id, Time when);
+  void on_waiting(const ObjectId& id) { ask_at(id, out_.now() + limits_.want_refresh); }
+  // For a wait, a deleted or lost object is not ready; it may be put again.
+  void on_failed(const ObjectId& id, Code code);
+  // It is committed, here or elsewhere: waits have it. Reduces that watch it still have heard of a holder that is dead, as we
+  // know: the home will.
+  void on_ready(const ObjectId& id);
+
+  void check_invariants() const;
+
+ private:
+  struct Wait {
+    std::set<ObjectId> missing;
+    std::vector<ObjectId> ready;
+    std::size_t count = 0;
+  };
+  struct Interest {
+    std::set<RequestKey> waits;
+    std::set<ObjectId> watchers;  // targets of reduces that have it as a source
+    std::uint64_t welcome_bytes = 0;
+    bool if_put_again = false;  // it is lost: the home has said so
+    std::uint64_t number = 0;   // of the last question
+    std::optional<Timers::Handle> timer;
+    bool is_wanted() const { return !waits.empty() || !watchers.empty(); }
+  };
+  void let_go_if_unwanted(const ObjectId& id);
+  void forget(const ObjectId& id);
+
+  const Limits& limits_;
+  Timers& timers_;
+  Clients& clients_;
+  Records& records_;
+  Outbox& out_;
+  std::map<RequestKey, Wait> waits_;
+  std::map<ObjectId, Interest> interests_;
+};
+
+}  // namespace hoplite

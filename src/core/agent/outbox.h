@@ -1,0 +1,80 @@
+// What a step gives to the world: effects, in order, and messages, which find their way to other nodes here.
+//
+// The first message to a node introduces us. A node that is alive but cannot be dialled is reached by way of others for a
+// while. What this node tells itself waits until the handler is done. Messages that expect an answer have numbers; the
+// oldest one without an answer tells a home up to where it has heard everything.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "base/limits.h"
+#include "core/agent/events.h"
+#include "core/membership/membership.h"
+
+namespace hoplite {
+
+class Outbox {
+ public:
+  Outbox(const Limits& limits, Membership& membership, Address own)
+      : limits_(limits), membership_(membership), own_(std::move(own)) {}
+
+  // --- steps
+  void begin_step(Time now, Effects& effects);
+  void end_step() { effects_ = nullptr; }
+  Time now() const { return now_; }
+  NodeRef self() const { return membership_.self(); }
+  Effects& effects();
+  template <typename E> void emit(E effect) { effects().emplace_back(std::move(effect)); }
+
+  // --- messages
+  void send(NodeRef to, Message message) { send(to, std::move(message), effect::Payload::kNone, {}); }
+  void send_with_bytes(NodeRef to, Message message, Extent bytes) {
+    send(to, std::move(message), effect::Payload::kExtent, bytes);
+  }
+  // We are about to depend on this node. nullptr: nobody knows where it is.
+  const Address* depend_on(NodeId node);
+  bool has_local() const { return !local_.empty(); }
+  // What this node told itself first. There is something.
+  Message take_local();
+
+  // --- questions
+  std::uint64_t next_number() { return next_number_++; }
+  // A number for a question that is open until it is closed.
+  std::uint64_t open_question() { return *open_.insert(next_number()).first; }
+  void close_question(std::uint64_t number) { open_.erase(number); }
+  bool is_open(std::uint64_t question) const { return open_.contains(question); }
+  // Every question with a lower number has its answer.
+  std::uint64_t oldest_open() const { return open_.empty() ? next_number_ : *open_.begin(); }
+
+  // --- peers
+  // Connections to it are gone: it has to be told again who we are.
+  void forget(NodeRef peer) { introduced_.erase(peer); }
+  void forget_all() { introduced_.clear(); }
+  void begin_detour(NodeId peer) { detours_[peer] = now_ + limits_.relay_for; }
+  // True if there was one.
+  bool end_detour(NodeId peer) { return detours_.erase(peer) > 0; }
+  // Until when, if it is not over.
+  std::optional<Time> detour(NodeId peer) const;
+
+ private:
+  void send(NodeRef to, Message message, effect::Payload payload, Extent bytes);
+  bool send_by_way_of_another(NodeRef to, const Message& message);
+
+  const Limits& limits_;
+  Membership& membership_;
+  Address own_;
+  Time now_;
+  Effects* effects_ = nullptr;  // during a step only
+  std::deque<Message> local_;
+  std::set<NodeRef> introduced_;  // know who we are
+  std::map<NodeId, Time> detours_;
+  std::set<std::uint64_t> open_;
+  std::uint64_t next_number_ = 1;
+};
+
+}  // namespace hoplite

@@ -1,0 +1,75 @@
+// Objects that clients of this node put, until their homes have taken them.
+//
+// A put is claimed at the id's home as soon as there is a copy, so that nobody else puts the id while the client writes; and
+// again, sealed, when the client has nothing to add. A small object is claimed and sealed at once, with its bytes. A claim is
+// repeated until it is answered. When a put ends in vain, every home that was asked is told.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "base/limits.h"
+#include "core/agent/outbox.h"
+#include "core/agent/records.h"
+#include "core/agent/timers.h"
+
+namespace hoplite {
+
+class Puts {
+ public:
+  Puts(const Limits& limits, Timers& timers, const Records& records, Outbox& out)
+      : limits_(limits), timers_(timers), records_(records), out_(out) {}
+
+  // Of the id's current copy.
+  void begin(const ObjectId& id, ClientKey client);
+  // The client has nothing to add. Its request is answered when the put ends; claim it now unless it is being claimed.
+  void seal(const ObjectId& id, std::uint64_t client_request);
+  // Asks the home (again).
+  void claim(const ObjectId& id);
+  void claim_at(const ObjectId& id, Time when);
+
+  bool contains(const ObjectId& id) const { return puts_.contains(id); }
+  // The home has taken the id: others may have the bytes.
+  bool is_claimed(const ObjectId& id) const;
+  // The home was told that all bytes are there: it may be committed already.
+  bool may_be_committed(const ObjectId& id) const;
+
+  enum class Answer : std::uint8_t { kNone, kRefused, kClaimed, kCommitted };
+  // kNone: it is old news, or there is more to say to the home, and it has been said.
+  Answer on_reply(NodeRef from, const PutReply& m);
+
+  struct Ended {
+    CopyKey copy = 0;
+    ClientKey client = 0;
+    std::uint64_t client_request = 0;  // 0: the client has not sealed it
+  };
+  Ended finish(const ObjectId& id);
+  // All homes that were asked are told, but for the one that has refused it (nil: none).
+  Ended give_up(const ObjectId& id, NodeRef refused_by = {});
+
+  void check_invariants() const;
+
+ private:
+  struct Put {
+    CopyKey copy = 0;
+    ClientKey client = 0;
+    std::uint64_t client_request = 0;
+    std::uint64_t first_number = 0;  // of the first claim; open until it is accepted
+    std::uint64_t number = 0;        // of the last one
+    std::set<NodeRef> asked;
+    bool sealed = false;       // the client has nothing to add,
+    bool sealed_sent = false;  // and the last claim said so
+    bool claimed = false;
+    std::optional<Timers::Handle> retry;
+  };
+
+  const Limits& limits_;
+  Timers& timers_;
+  const Records& records_;
+  Outbox& out_;
+  std::map<ObjectId, Put> puts_;
+};
+
+}  // namespace hoplite
