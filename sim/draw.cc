@@ -113,6 +113,8 @@ void draw_rare_limits(RunPlan& plan, std::uint64_t seed) {
   limits.max_message_bytes = one_of<std::uint32_t>(random, {1 * kMiB, 4 * kMiB});
   limits.max_frame_bytes = one_of<std::uint32_t>(random, {256 * kKiB, 1 * kMiB});
   limits.max_queued_frames_bytes = one_of<std::uint32_t>(random, {256 * kKiB, 1 * kMiB});
+  // Below its default a slow link that others share looks dead, and gets time out.
+  limits.queued_stalls = one_of<std::uint32_t>(random, {4, 8});
 }
 
 void draw_sizes(RunPlan& plan, Random& random) {

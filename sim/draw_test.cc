@@ -11,13 +11,13 @@ namespace {
 std::int64_t as_number(Duration value) { return value.ns; }
 std::int64_t as_number(std::uint64_t value) { return static_cast<std::int64_t>(value); }
 
-// Does not compile when a limit was added: name it here, and draw it.
+// Does not compile when a limit was added: name it here, and draw it. Sockets and clients are real: there are none to draw for.
 std::vector<std::int64_t> values_of(const Limits& limits) {
-  const auto& [inline_bytes, max_meta_bytes, max_objects, max_waiting_for_room, max_tombstones, max_lost,
-               tombstone_life, want_refresh, waiting_after, request_retry, stall_after, starved_every, drain,
+  const auto& [sockets, clients, inline_bytes, max_meta_bytes, max_objects, max_waiting_for_room, max_tombstones,
+               max_lost, tombstone_life, want_refresh, waiting_after, request_retry, stall_after, starved_every, drain,
                retry_backoff, settle_backoffs, room_backoffs, forgive_backoffs, output_backoffs, quick_retries,
-               slowest_retry, stall_doublings, input_stalls, parked_stalls, input_refusals, join_grace, watch_for,
-               relay_for, max_probes_for_others, ping_every, gossip_every, ping_timeout, indirect_timeout,
+               slowest_retry, stall_doublings, input_stalls, parked_stalls, queued_stalls, input_refusals, join_grace,
+               watch_for, relay_for, max_probes_for_others, ping_every, gossip_every, ping_timeout, indirect_timeout,
                indirect_probes, gossip_fanout, gossip_repeats, max_gossip_updates, sync_every, rejoin_every,
                max_members, max_incarnation, announce_every, max_parked_requests, max_deaths, facts_per_message,
                slice_bytes, crowd, max_slices, max_children, max_relays, max_passes, max_parked_pulls, default_rate,
@@ -48,6 +48,7 @@ std::vector<std::int64_t> values_of(const Limits& limits) {
           as_number(stall_doublings),
           as_number(input_stalls),
           as_number(parked_stalls),
+          as_number(queued_stalls),
           as_number(input_refusals),
           as_number(join_grace),
           as_number(watch_for),

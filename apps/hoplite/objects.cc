@@ -13,6 +13,7 @@
 #include <set>
 
 #include "base/bytes.h"
+#include "base/limits.h"
 #include "base/unique_fd.h"
 #include "cli.h"
 #include "common/json.h"
@@ -22,7 +23,6 @@ namespace hoplite {
 namespace {
 
 constexpr std::size_t kReadStep = 4 * kMiB;  // how often readers elsewhere hear of a file's progress
-constexpr int kMaxWaited = 4000;             // objects in one call of Client::wait
 
 struct PutArguments {
   std::string file;
@@ -224,7 +224,7 @@ void add_objects(Cli& cli) {
       ->check(names_an_object());
   wait_app.add_option("--count", wait_arguments->count, "how many of them are enough [all]")
       ->type_name("N")
-      ->check(CLI::Range(1, kMaxWaited));
+      ->check(CLI::Range(std::size_t{1}, LibraryLimits{}.max_wait_ids));
   add_timeout(wait_app, wait_arguments->timeout, "how long to wait, as 5s [no limit]");
 
   auto ids = std::make_shared<std::vector<std::string>>();

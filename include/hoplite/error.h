@@ -27,6 +27,7 @@ enum class Code : unsigned char {
   kInternal,         // the store failed in a way it should not; please report
   kTypeMismatch,     // a source of a reduce has another element type, shape or size; the message names it
 };
+constexpr Code last_enumerator(Code) { return Code::kTypeMismatch; }
 
 std::string_view code_name(Code code);
 
@@ -42,6 +43,8 @@ struct Error {
 template <typename T>
 class [[nodiscard]] Result {
  public:
+  using Value = T;
+
   Result(T value) : state_(std::move(value)) {}      // NOLINT(google-explicit-constructor): `return value;`
   Result(Error error) : state_(std::move(error)) {}  // NOLINT(google-explicit-constructor): `return Error{...};`
 
@@ -68,6 +71,8 @@ class [[nodiscard]] Result {
 template <>
 class [[nodiscard]] Result<void> {
  public:
+  using Value = void;
+
   Result() = default;
   Result(Error error) : error_(std::move(error)) {}  // NOLINT(google-explicit-constructor): `return Error{...};`
 

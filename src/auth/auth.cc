@@ -45,6 +45,10 @@ std::string proof(std::string_view token, std::string_view label, std::initializ
   return out;
 }
 
+std::string client_proof(std::string_view token, std::string_view nonce) {
+  return proof(token, "hoplite client", {nonce});
+}
+
 bool equal_in_constant_time(std::string_view a, std::string_view b) {
   return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
 }

@@ -21,6 +21,9 @@ std::string make_nonce();
 // another.
 std::string proof(std::string_view token, std::string_view label, std::initializer_list<std::string_view> parts);
 
+// What a client proves to its daemon: that it knows the token, for this greeting.
+std::string client_proof(std::string_view token, std::string_view nonce);
+
 // In a time that depends on the lengths only.
 bool equal_in_constant_time(std::string_view a, std::string_view b);
 

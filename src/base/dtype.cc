@@ -1,5 +1,6 @@
 #include "hoplite/dtype.h"
 
+#include "base/enum_names.h"
 #include "hoplite/priority.h"
 
 namespace hoplite {
@@ -45,43 +46,19 @@ bool can_reduce(ReduceOp op, DType type) {
 }
 
 std::string_view to_string(DType type) {
-  switch (type) {
-    case DType::kBytes: return "bytes";
-    case DType::kF32: return "f32";
-    case DType::kF64: return "f64";
-    case DType::kF16: return "f16";
-    case DType::kBF16: return "bf16";
-    case DType::kI8: return "i8";
-    case DType::kI16: return "i16";
-    case DType::kI32: return "i32";
-    case DType::kI64: return "i64";
-    case DType::kU8: return "u8";
-    case DType::kU16: return "u16";
-    case DType::kU32: return "u32";
-    case DType::kU64: return "u64";
-  }
-  return "unknown";
+  static constexpr std::string_view kNames[] = {"bytes", "f32", "f64", "f16", "bf16", "i8", "i16",
+                                                "i32",   "i64", "u8",  "u16", "u32",  "u64"};
+  return name_in(kNames, type);
 }
 
 std::string_view to_string(ReduceOp op) {
-  switch (op) {
-    case ReduceOp::kSum: return "sum";
-    case ReduceOp::kProduct: return "product";
-    case ReduceOp::kMin: return "min";
-    case ReduceOp::kMax: return "max";
-    case ReduceOp::kMean: return "mean";
-    case ReduceOp::kMedian: return "median";
-  }
-  return "unknown";
+  static constexpr std::string_view kNames[] = {"sum", "product", "min", "max", "mean", "median"};
+  return name_in(kNames, op);
 }
 
 std::string_view to_string(Priority priority) {
-  switch (priority) {
-    case Priority::kLow: return "low";
-    case Priority::kNormal: return "normal";
-    case Priority::kHigh: return "high";
-  }
-  return "unknown";
+  static constexpr std::string_view kNames[] = {"low", "normal", "high"};
+  return name_in(kNames, priority);
 }
 
 std::optional<DType> parse_dtype(std::string_view text) { return parse_enum<DType>(text); }

@@ -1,5 +1,6 @@
-// Every bound and pace of the protocol, in one value. Production uses the defaults (or the daemon's options); the
-// simulator draws them at random per seed. Each default carries its reason.
+// Every bound and pace, each with its reason. `Limits` is what a node keeps to: production uses the defaults (or the daemon's
+// options), and the simulator draws them at random per seed, but for those of sockets, which it has none of. What a program
+// that uses a daemon keeps to is `LibraryLimits`.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +10,55 @@
 
 namespace hoplite {
 
+// Of the connections between nodes.
+struct SocketLimits {
+  int backlog = 1024;                   // connections that nobody has accepted: a whole cluster dialling at once
+  std::size_t max_handshakes = 512;     // connections that have not proved themselves; of more, the oldest goes
+  Duration handshake = Duration::s(5);  // for a stranger to prove itself, at our leisure: it costs little
+  // A lost SYN is sent again after 1 s. A peer that is only slow answers within that; one that is gone is given up as fast as
+  // a silent one is.
+  Duration connect = Duration::s(1);
+  // Four messages of a few hundred bytes: a process that does not manage them in this time is stopped or overwhelmed.
+  Duration greeting = Duration::s(1);
+  std::size_t max_queued_bytes = 64 * kMiB;    // messages for a peer that does not read; then it is taken for dead
+  std::size_t max_strangers = 1024;            // hosts that are named in the log: as many lines, and 100 KiB
+  Duration strangers_for = Duration::s(3600);  // then all are named again: a misconfigured node is, every hour
+  Duration goodbye = Duration::ms(50);         // peers that are told that we leave may have to be dialled
+};
+
+// Of the processes that use a daemon, as the daemon sees it.
+struct ClientLimits {
+  int backlog = 128;                         // starts of many workers at once; more than that wait in connect()
+  std::size_t max_clients = 1024;            // processes of one machine, with room; each may cost a descriptor
+  std::size_t max_outstanding = 65'536;      // requests of one client without a reply: 100 times what hides any latency
+  std::size_t max_output_bytes = 16 * kMiB;  // replies that a client has not read: a stopped process, not a slow one
+  std::size_t max_fields_bytes = 256 * kKiB;  // of a frame besides the bytes of a small object: 10,000 ids of a reduce
+  std::size_t max_handshakes = 128;           // connections that have not answered the greeting; the oldest goes
+  Duration handshake = Duration::s(10);       // to answer it
+  Duration accept_pause = Duration::ms(100);  // without descriptors: long enough that some may have been closed
+  std::size_t max_remembered_offenders = 1024;  // so that each process is logged once
+  Duration goodbye = Duration::s(1);            // to read the last replies of a daemon that stops
+};
+
+// Of the library in a process that uses a daemon.
+struct LibraryLimits {
+  std::size_t max_wait_ids = 4'000;         // of one wait, 16 bytes each: a quarter of what the daemon takes
+  std::size_t max_releases = 4'000;         // views given back in one message: 32 KB
+  std::size_t max_text_bytes = 4 * kKiB;    // of metadata
+  std::size_t max_pending = 60'000;         // below the daemon's own limit: a caller that never collects results
+  std::size_t max_queued_bytes = 4 * kMiB;  // then asynchronous callers wait: the daemon does not keep up
+  std::size_t max_reply_bytes = 16 * kMiB;  // well over the daemon's limit for one message
+  // The daemon ends calls at their deadline and says why; only if it is stuck do we end them ourselves.
+  Duration grace = Duration::s(1);
+  Duration take_back = Duration::s(5);  // for the removal of what was started, when another part of it failed
+};
+static_assert(LibraryLimits{}.max_pending < ClientLimits{}.max_outstanding);
+static_assert(LibraryLimits{}.max_wait_ids * 16 < ClientLimits{}.max_fields_bytes);
+
 struct Limits {
+  SocketLimits sockets;
+  ClientLimits clients;
+
   // --- objects
   std::uint64_t inline_bytes = 64 * kKiB;  // travel with the answer: below this a round trip costs more than the bytes
   std::uint64_t max_meta_bytes = 4 * kKiB + 512;  // dtype, shape, 4 KiB of text: not a place for data
@@ -39,6 +88,8 @@ struct Limits {
       6;                            // patience with silent parents is doubled so often: 32 s, when our own link is full
   std::uint32_t input_stalls = 8;   // an input of a reduce has no other parent: it bears so many stalls of silence
   std::uint32_t parked_stalls = 8;  // a pull waits here for so many stalls: longer than a child that can ask others
+  // An answer may be queued behind frames of other streams, but not for ever: the pull may also have been parked.
+  std::uint32_t queued_stalls = 4;
 
   std::uint32_t input_refusals = 8;  // pulls of an input that end early before the coordinator is told: half a second
 

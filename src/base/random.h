@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstdint>
 
 namespace hoplite {
@@ -22,14 +23,14 @@ class Random {
   }
 
   std::uint64_t next() {
-    const std::uint64_t result = rotate(state_[1] * 5, 7) * 9;
+    const std::uint64_t result = std::rotl(state_[1] * 5, 7) * 9;
     const std::uint64_t t = state_[1] << 17;
     state_[2] ^= state_[0];
     state_[3] ^= state_[1];
     state_[1] ^= state_[2];
     state_[0] ^= state_[3];
     state_[2] ^= t;
-    state_[3] = rotate(state_[3], 45);
+    state_[3] = std::rotl(state_[3], 45);
     return result;
   }
 
@@ -51,8 +52,6 @@ class Random {
   double uniform() { return static_cast<double>(next() >> 11) * 0x1.0p-53; }
 
  private:
-  static constexpr std::uint64_t rotate(std::uint64_t x, int k) { return (x << k) | (x >> (64 - k)); }
-
   std::array<std::uint64_t, 4> state_{};
 };
 

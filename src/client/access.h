@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <type_traits>
 #include <utility>
 
 #include "client/connection.h"
@@ -11,8 +12,10 @@ namespace hoplite::client {
 
 struct Access {
   // `Convert` makes the result of a reply: (connection, call, Result<Reply>) -> Result<T>.
-  template <typename T, auto Convert>
-  static Future<T> future(std::shared_ptr<Connection> connection, std::shared_ptr<Call> call) {
+  template <auto Convert>
+  static auto future(std::shared_ptr<Connection> connection, std::shared_ptr<Call> call) {
+    using Converted = std::invoke_result_t<decltype(Convert), std::shared_ptr<Connection>&, Call&, Result<ipc::Reply>>;
+    using T = typename Converted::Value;
     return Future<T>(CallHandle(std::move(connection), std::move(call)), [](CallHandle handle) -> Result<T> {
       const auto taken = std::exchange(handle.call_, nullptr);
       return Convert(handle.connection_, *taken, handle.connection_->wait(*taken));

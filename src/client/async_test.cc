@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "base/random.h"
-#include "client/fake_daemon.h"
+#include "client/test_daemon.h"
 
 namespace hoplite::client {
 namespace {

@@ -7,8 +7,6 @@ namespace {
 
 // Longer waits are as good as for ever, and this keeps sums of times far from overflow.
 constexpr auto kLongest = std::chrono::hours(24 * 365 * 10);
-// The daemon ends calls at their deadline and says why; only if it is stuck do we end them ourselves.
-constexpr auto kGrace = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -19,16 +17,10 @@ Deadline Deadline::after(const Timeout& timeout) {
 }
 
 std::int64_t Deadline::left_ns() const {
-  const Timeout rest = left();
-  return rest ? rest->count() : kNoTimeout;
+  return never() ? kNoTimeout : std::max<std::int64_t>(std::chrono::nanoseconds(at - Clock::now()).count(), 0);
 }
 
-Timeout Deadline::left() const {
-  if (never()) return std::nullopt;
-  return std::max<std::chrono::nanoseconds>(at - Clock::now(), std::chrono::nanoseconds(0));
-}
-
-TimePoint Deadline::with_grace() const { return never() ? at : at + kGrace; }
+TimePoint Deadline::with_grace() const { return never() ? at : at + std::chrono::nanoseconds(kLimits.grace.ns); }
 
 std::string Subject::text() const {
   return object.is_nil() ? std::string(verb) : std::string(verb) + " of " + object.to_string();

@@ -10,10 +10,13 @@
 #include <string>
 #include <vector>
 
+#include "base/limits.h"
 #include "hoplite/client.h"
 #include "protocol/client_messages.h"
 
 namespace hoplite::client {
+
+inline constexpr LibraryLimits kLimits;
 
 using Clock = std::chrono::steady_clock;
 using TimePoint = Clock::time_point;
@@ -26,7 +29,6 @@ struct Deadline {
   bool never() const { return at == TimePoint::max(); }
   // kNoTimeout, or the nanoseconds that are left, never negative.
   std::int64_t left_ns() const;
-  Timeout left() const;
   // When the client stops hoping for the daemon's word about this deadline.
   TimePoint with_grace() const;
 };

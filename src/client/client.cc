@@ -16,7 +16,6 @@ using client::Sending;
 using client::Subject;
 using client::Writing;
 
-constexpr std::size_t kMaxWaitIds = 4'000;       // 16 bytes each: stays below the daemon's limit for one message
 constexpr std::size_t kPutStepBytes = 8 * kMiB;  // readers may follow a large put at this grain; 1 ms of copying
 
 Subject subject_of(Connection& connection, const PutOptions& options) {
@@ -33,22 +32,22 @@ void write_all(Writing& writing, ByteView bytes) {
   }
 }
 
-template <typename T, auto Convert>
-Future<T> start_create(const Link& connection, const Subject& subject, std::uint64_t size, const PutOptions& options,
-                       const Deadline& deadline, Sending sending) {
+template <auto Convert>
+auto start_create(const Link& connection, const Subject& subject, std::uint64_t size, const PutOptions& options,
+                  const Deadline& deadline, Sending sending) {
   const auto metadata = client::encoded_metadata(subject, options, size);
-  if (!metadata) return client::start_ended<T, Convert>(connection, metadata.error());
+  if (!metadata) return client::start_ended<Convert>(connection, metadata.error());
   const auto call = client::new_call(subject, deadline);
   call->created_size = size;
   call->created_as = options.array.type;
   const ipc::Create request{subject.object, size, *metadata, deadline.left_ns(), options.priority};
-  return client::start<T, Convert>(connection, call, request, sending);
+  return client::start<Convert>(connection, call, request, sending);
 }
 
 Future<ObjectId> start_inline_put(const Link& connection, const Subject& subject, ByteView bytes,
                                   const PutOptions& options, const Deadline& deadline, Sending sending) {
   const auto metadata = client::encoded_metadata(subject, options, bytes.size());
-  if (!metadata) return client::start_ended<ObjectId, client::to_id>(connection, metadata.error());
+  if (!metadata) return client::start_ended<client::to_id>(connection, metadata.error());
   const auto call = client::new_call(subject, deadline);
   call->put = std::make_unique<client::PutInSteps>();
   client::PutInSteps& put = *call->put;
@@ -57,7 +56,7 @@ Future<ObjectId> start_inline_put(const Link& connection, const Subject& subject
   put.metadata = *metadata;
   put.priority = options.priority;
   const ipc::Put request{subject.object, *metadata, deadline.left_ns(), options.priority};
-  return client::start<ObjectId, client::to_id>(connection, call, request, sending, bytes);
+  return client::start<client::to_id>(connection, call, request, sending, bytes);
 }
 
 Future<ObjectId> start_put(const Link& connection, ByteView bytes, const PutOptions& options, Sending sending) {
@@ -65,10 +64,9 @@ Future<ObjectId> start_put(const Link& connection, ByteView bytes, const PutOpti
   const auto deadline = Deadline::after(options.timeout);
   if (bytes.size() <= connection->welcome().inline_bytes)
     return start_inline_put(connection, subject, bytes, options, deadline, sending);
-  auto writing = start_create<std::unique_ptr<Writing>, client::to_writing>(connection, subject, bytes.size(), options,
-                                                                            deadline, Sending::kByWaiter)
-                     .get();
-  if (!writing) return client::start_ended<ObjectId, client::to_id>(connection, writing.error());
+  auto writing =
+      start_create<client::to_writing>(connection, subject, bytes.size(), options, deadline, Sending::kByWaiter).get();
+  if (!writing) return client::start_ended<client::to_id>(connection, writing.error());
   write_all(**writing, bytes);
   return client::start_seal(**writing, deadline, sending);
 }
@@ -81,36 +79,36 @@ Result<ObjectWriter> to_writer(const Link& connection, const Call& call, Result<
 
 Future<View> start_get(const Link& connection, ObjectId id, const GetOptions& options, Sending sending) {
   const auto deadline = Deadline::after(options.timeout);
-  return client::start_about<View, client::to_view>(connection, {"get", id}, options.timeout,
-                                                    client::get_request(id, options, deadline), sending);
+  return client::start_about<client::to_view>(connection, {"get", id}, options.timeout,
+                                              client::get_request(id, options, deadline), sending);
 }
 
 Future<std::vector<ObjectId>> start_wait(const Link& connection, ObjectIds ids, std::size_t count,
                                          const Timeout& timeout, Sending sending) {
-  constexpr auto to_ready = client::Picked<&ipc::WaitDone::ready>::convert;
+  constexpr auto to_ready = client::from_reply<ipc::WaitDone, &ipc::WaitDone::ready>;
   const Subject subject{"wait", ids.size() == 1 ? ids[0] : ObjectId()};
-  if (count > ids.size() || ids.size() > kMaxWaitIds)
-    return client::start_ended<std::vector<ObjectId>, to_ready>(
+  if (count > ids.size() || ids.size() > client::kLimits.max_wait_ids)
+    return client::start_ended<to_ready>(
         connection, subject.error(Code::kInvalidArgument, "asked for " + std::to_string(count) + " of " +
                                                               std::to_string(ids.size()) + " objects, of at most " +
-                                                              std::to_string(kMaxWaitIds)));
-  if (count == 0) return client::start_ended<std::vector<ObjectId>, to_ready>(connection, ipc::Reply(ipc::WaitDone{}));
+                                                              std::to_string(client::kLimits.max_wait_ids)));
+  if (count == 0) return client::start_ended<to_ready>(connection, ipc::Reply(ipc::WaitDone{}));
   const auto deadline = Deadline::after(timeout);
   const ipc::Wait request{{ids.begin(), ids.end()}, static_cast<std::uint32_t>(count), deadline.left_ns()};
-  return client::start<std::vector<ObjectId>, to_ready>(connection, client::new_call(subject, deadline), request,
-                                                        sending);
+  return client::start<to_ready>(connection, client::new_call(subject, deadline), request, sending);
 }
 
 Future<bool> start_remove(const Link& connection, ObjectId id, const Timeout& timeout, Sending sending) {
   const ipc::Remove request{id, Deadline::after(timeout).left_ns()};
-  return client::start_about<bool, client::Picked<&ipc::Removed::existed>::convert>(connection, {"remove", id}, timeout,
-                                                                                    request, sending);
+  constexpr auto to_existed = client::from_reply<ipc::Removed, &ipc::Removed::existed>;
+  return client::start_about<to_existed>(connection, {"remove", id}, timeout, request, sending);
 }
 
 Future<bool> start_prioritize(const Link& connection, ObjectId id, Priority priority, const Timeout& timeout,
                               Sending sending) {
-  return client::start_about<bool, client::Picked<&ipc::Prioritized::under_way>::convert>(
-      connection, {"prioritize", id}, timeout, ipc::Prioritize{id, priority}, sending);
+  constexpr auto to_under_way = client::from_reply<ipc::Prioritized, &ipc::Prioritized::under_way>;
+  return client::start_about<to_under_way>(connection, {"prioritize", id}, timeout, ipc::Prioritize{id, priority},
+                                           sending);
 }
 
 }  // namespace
@@ -169,14 +167,14 @@ Future<ObjectId> Client::put_async(std::span<const std::byte> bytes, const PutOp
 }
 
 Result<ObjectWriter> Client::create(std::uint64_t size, const PutOptions& options) {
-  return start_create<ObjectWriter, to_writer>(connection_, subject_of(*connection_, options), size, options,
-                                               Deadline::after(options.timeout), Sending::kByWaiter)
+  return start_create<to_writer>(connection_, subject_of(*connection_, options), size, options,
+                                 Deadline::after(options.timeout), Sending::kByWaiter)
       .get();
 }
 
 Future<ObjectWriter> Client::create_async(std::uint64_t size, const PutOptions& options) {
-  return start_create<ObjectWriter, to_writer>(connection_, subject_of(*connection_, options), size, options,
-                                               Deadline::after(options.timeout), Sending::kBatched);
+  return start_create<to_writer>(connection_, subject_of(*connection_, options), size, options,
+                                 Deadline::after(options.timeout), Sending::kBatched);
 }
 
 Result<View> Client::get(ObjectId id, const GetOptions& options) {

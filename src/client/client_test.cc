@@ -5,7 +5,7 @@
 
 #include <numeric>
 
-#include "client/fake_daemon.h"
+#include "client/test_daemon.h"
 
 namespace hoplite::client {
 namespace {

@@ -12,10 +12,7 @@
 namespace hoplite::client {
 namespace {
 
-constexpr std::size_t kEnoughToSend = 16 * kKiB;   // a batch this large gains nothing from growing further
-constexpr std::size_t kMaxQueuedBytes = 4 * kMiB;  // then asynchronous callers wait: the daemon does not keep up
-constexpr std::size_t kMaxPending = 60'000;        // below the daemon's own limit: a caller that never collects results
-constexpr std::size_t kReleasesPerMessage = 4000;  // 32 KB: half of what the daemon takes in one message
+constexpr std::size_t kEnoughToSend = 16 * kKiB;  // a batch this large gains nothing from growing further
 constexpr auto kRoomLook =
     std::chrono::milliseconds(200);  // how often a caller that waits for room looks at its deadline
 
@@ -62,8 +59,8 @@ bool Connection::admit(Lock& lock, const std::shared_ptr<Call>& call) {
   pending_.emplace(call->request, call);
   if (broken_) {
     finish(call, call->subject.error(broken_->code, broken_->message));
-  } else if (pending_.size() > kMaxPending) {
-    finish(call, call->subject.error(Code::kInvalidArgument, std::to_string(kMaxPending) +
+  } else if (pending_.size() > kLimits.max_pending) {
+    finish(call, call->subject.error(Code::kInvalidArgument, std::to_string(kLimits.max_pending) +
                                                                  " calls are under way: collect their results first"));
   } else {
     wait_for_room(lock, *call);
@@ -119,7 +116,7 @@ void Connection::tell(const ipc::Request& message, Urgency urgency) {
   Lock lock(mutex_);
   if (broken_) return;
   // Only a hint, and Seal says it all in the end: a daemon that does not read is not flooded with it.
-  if (queue_.size() > kMaxQueuedBytes && std::holds_alternative<ipc::Advance>(message)) return;
+  if (queue_.size() > kLimits.max_queued_bytes && std::holds_alternative<ipc::Advance>(message)) return;
   enqueue(next_request_++, message, {});
   if (urgency == Urgency::kNow || queue_.size() >= kEnoughToSend) return flush(lock);
   need(Pace::kTick);
@@ -127,9 +124,7 @@ void Connection::tell(const ipc::Request& message, Urgency urgency) {
 
 void Connection::release(CopyKey copy) {
   const Lock lock(mutex_);
-  if (broken_) return;
-  releases_.push_back(copy);
-  need(Pace::kSlowTick);
+  let_go(copy);
 }
 
 void Connection::cancel(const Call& call) {
@@ -193,9 +188,9 @@ void Connection::enqueue(std::uint64_t request, const ipc::Request& message, Byt
 void Connection::wait_for_room(Lock& lock, const Call& call) {
   // The service must go on: it is the one that makes room.
   if (on_service_thread()) return;
-  while (queue_.size() > kMaxQueuedBytes && !broken_ && !call.result) {
+  while (queue_.size() > kLimits.max_queued_bytes && !broken_ && !call.result) {
     flush(lock);
-    if (queue_.size() <= kMaxQueuedBytes) return;
+    if (queue_.size() <= kLimits.max_queued_bytes) return;
     need(Pace::kTick);
     room_.wait_for(lock, kRoomLook);
   }
@@ -205,7 +200,7 @@ bool Connection::take_batch() {
   if (sent_ < sending_.size()) return true;
   if (!anything_queued()) return false;
   for (auto from = releases_.begin(); from != releases_.end();) {
-    const auto to = from + std::min<std::ptrdiff_t>(kReleasesPerMessage, releases_.end() - from);
+    const auto to = from + std::min<std::ptrdiff_t>(kLimits.max_releases, releases_.end() - from);
     enqueue(next_request_++, ipc::Release{{from, to}}, {});
     from = to;
   }
@@ -242,7 +237,7 @@ void Connection::flush(Lock& lock) {
     if (error != 0) fail_all(gone(Code::kUnavailable, std::strerror(error)));
   }
   sender_active_ = false;
-  if (queue_.size() <= kMaxQueuedBytes) room_.notify_all();
+  if (queue_.size() <= kLimits.max_queued_bytes) room_.notify_all();
 }
 
 }  // namespace hoplite::client

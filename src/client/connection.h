@@ -14,8 +14,6 @@
 // if it was not doing so already. All state is guarded by one mutex, which is never held during a system call that waits.
 #pragma once
 
-#include <sys/types.h>
-
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -109,12 +107,12 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool wait_locked(Lock& lock, Call& call, TimePoint until, const std::function<bool()>& ready);
   Result<ipc::Reply> take_result(Lock& lock, Call& call);
   void lead(Lock& lock, TimePoint until);
-  FrameReader::Outcome receive(TimePoint until);
-  FrameReader::Outcome spin(TimePoint until);
+  Result<bool> receive(TimePoint until);
+  Result<bool> spin(TimePoint until);
   void pass_on_reader();
 
   // --- what replies do (dispatch.cc)
-  void dispatch(const FrameReader::Outcome& outcome);
+  void dispatch(const Result<bool>& received);
   void handle(std::uint64_t request, ipc::Reply reply);
   void accept_writable();
   bool step_put(const std::shared_ptr<Call>& call, const ipc::Reply& reply);

@@ -9,9 +9,6 @@
 namespace hoplite::client {
 namespace {
 
-// To take back what was started, when another part of it failed.
-constexpr std::int64_t kTakeBackNs = std::chrono::nanoseconds(std::chrono::seconds(5)).count();
-
 // The daemon's messages name the object already; make sure of it.
 Error as_error(const Call& call, const ipc::Failed& failed) {
   const Code code = failed.code == Code::kOk ? Code::kInternal : failed.code;
@@ -22,12 +19,9 @@ Error as_error(const Call& call, const ipc::Failed& failed) {
 
 }  // namespace
 
-void Connection::dispatch(const FrameReader::Outcome& outcome) {
-  if (outcome.status == FrameReader::Status::kNothing) return;
-  if (outcome.status == FrameReader::Status::kClosed)
-    return fail_all(
-        gone(Code::kUnavailable, outcome.error == 0 ? "it closed the connection" : std::strerror(outcome.error)));
-  while (!broken_) {
+void Connection::dispatch(const Result<bool>& received) {
+  if (!received) return fail_all(gone(Code::kUnavailable, received.error().message));
+  while (*received && !broken_) {
     auto frame = attachment_.frames.next();
     if (!frame) return fail_all(gone(Code::kInternal, "it sent " + frame.error().message));
     if (!frame->complete) return;
@@ -66,11 +60,10 @@ bool Connection::step_put(const std::shared_ptr<Call>& call, const ipc::Reply& r
   }
   const auto* created = std::get_if<ipc::Created>(&reply);
   if (created == nullptr) return false;
-  auto window = WriteWindow::open(mapping(), {created->offset, created->size});
-  if (!window || created->size != put.bytes.size()) {
+  auto window = WriteWindow::open(mapping(), *created, put.bytes.size());
+  if (!window) {
     let_go(reply);
-    finish(call, call->subject.error(Code::kInternal,
-                                     window ? "the daemon gave room of another size" : window.error().message));
+    finish(call, call->subject.error(Code::kInternal, window.error().message));
     return true;
   }
   std::memcpy(window->bytes().data(), put.bytes.data(), put.bytes.size());
@@ -154,7 +147,7 @@ void Connection::take_back(Group& group) {
   for (const auto& part : group.calls) {
     const bool started = part->result && part->result->ok() && std::holds_alternative<ipc::Reducing>(**part->result);
     if (started && !broken_)
-      enqueue(next_request_++, ipc::Remove{std::get<ipc::Reducing>(**part->result).target, kTakeBackNs}, {});
+      enqueue(next_request_++, ipc::Remove{std::get<ipc::Reducing>(**part->result).target, kLimits.take_back.ns}, {});
     abandon_locked(*part);
   }
   group.calls.clear();

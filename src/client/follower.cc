@@ -7,8 +7,16 @@ namespace {
 using client::Following;
 using client::Reading;
 
-// What there is to tell the reader now; nullopt: nothing new. With the lock held.
+// With the lock held, as below.
+bool anything_new(const Reading& state) {
+  const Following& following = *state.call->following;
+  return following.resets != state.seen_resets ||
+         (following.opened && (!state.seen_size || following.opened->bytes != state.seen_bytes));
+}
+
+// What there is to tell the reader now; nullopt: nothing new.
 std::optional<Follower::Progress> news(Reading& state, ClientMapping& mapping) {
+  if (!anything_new(state)) return std::nullopt;
   Following& following = *state.call->following;
   Follower::Progress progress;
   if (following.resets != state.seen_resets) {
@@ -18,8 +26,6 @@ std::optional<Follower::Progress> news(Reading& state, ClientMapping& mapping) {
     progress.event = Follower::Event::kReset;
     return progress;
   }
-  if (!following.opened) return std::nullopt;
-  if (state.seen_size && following.opened->bytes == state.seen_bytes) return std::nullopt;
   const auto whole = mapping.view({following.opened->offset, following.opened->size});
   CHECK(whole.ok(), "checked when it came");
   following.shown = true;
@@ -28,12 +34,6 @@ std::optional<Follower::Progress> news(Reading& state, ClientMapping& mapping) {
   progress.bytes = whole->first(following.opened->bytes);
   progress.size = following.opened->size;
   return progress;
-}
-
-bool anything_new(const Reading& state) {
-  const Following& following = *state.call->following;
-  return following.resets != state.seen_resets ||
-         (following.opened && (!state.seen_size || following.opened->bytes != state.seen_bytes));
 }
 
 }  // namespace

@@ -1,16 +1,15 @@
 #include "client/frame_reader.h"
 
-#include <sys/socket.h>
-
-#include <cerrno>
 #include <cstring>
+
+#include "base/limits.h"
+#include "shm/fd_passing.h"
 
 namespace hoplite::client {
 namespace {
 
-constexpr std::size_t kBufferBytes = 64 * kKiB;      // one receive takes a few hundred replies
-constexpr std::uint64_t kMaxReplyBytes = 16 * kMiB;  // well over the daemon's limit for one message
-constexpr std::size_t kMaxDescriptors = 4;           // a daemon sends two in all
+constexpr std::size_t kBufferBytes = 64 * kKiB;  // one receive takes a few hundred replies
+constexpr std::size_t kMaxDescriptors = 4;       // a daemon sends two in all
 
 }  // namespace
 
@@ -26,38 +25,21 @@ void FrameReader::make_room() {
   if (end_ == buffer_.size()) buffer_.resize(2 * buffer_.size());
 }
 
-FrameReader::Outcome FrameReader::receive(int socket, int flags) {
+Result<bool> FrameReader::receive(int socket) {
   make_room();
-  iovec target{.iov_base = buffer_.data() + end_, .iov_len = buffer_.size() - end_};
-  alignas(cmsghdr) char control[CMSG_SPACE(kMaxDescriptors * sizeof(int))];
-  msghdr message{};
-  message.msg_iov = &target;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  const ssize_t received = ::recvmsg(socket, &message, flags | MSG_CMSG_CLOEXEC);
-  if (received == 0) return {Status::kClosed, 0};
-  if (received < 0) {
-    if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) return {Status::kNothing, 0};
-    return {Status::kClosed, errno};
-  }
-  for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c)) {
-    if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
-    const std::size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (std::size_t i = 0; i < count; ++i) {
-      int fd = -1;
-      std::memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof fd);
-      UniqueFd descriptor(fd);  // more than we ever need are closed right here
-      if (descriptors_.size() < kMaxDescriptors) descriptors_.push_back(std::move(descriptor));
-    }
-  }
-  end_ += static_cast<std::size_t>(received);
-  return {Status::kBytes, 0};
+  auto received = recv_with_fds(socket, std::span(buffer_).subspan(end_));
+  if (!received) return received.error();
+  if (!received->has_value()) return false;
+  if ((*received)->bytes == 0) return Error{Code::kUnavailable, "it closed the connection"};
+  for (UniqueFd& descriptor : (*received)->fds)  // more than we ever need are closed right here
+    if (descriptors_.size() < kMaxPassedFds) descriptors_.push_back(std::move(descriptor));
+  end_ += (*received)->bytes;
+  return true;
 }
 
 Result<ipc::Frame> FrameReader::next() {
   ByteView rest(buffer_.data() + begin_, end_ - begin_);
-  auto frame = ipc::next_frame(rest, kMaxReplyBytes);
+  auto frame = ipc::next_frame(rest, LibraryLimits{}.max_reply_bytes);
   if (frame && frame->complete) begin_ = end_ - rest.size();
   return frame;
 }

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <optional>
 #include <vector>
 
 #include "base/unique_fd.h"
@@ -12,14 +11,9 @@ namespace hoplite::client {
 
 class FrameReader {
  public:
-  enum class Status { kBytes, kNothing, kClosed };
-  struct Outcome {
-    Status status = Status::kNothing;
-    int error = 0;  // errno of a connection that failed; 0: the other side closed it
-  };
-
-  // One receive with `flags`. kNothing: would block, or was interrupted. Bytes of frames that next() returned are gone.
-  Outcome receive(int socket, int flags);
+  // One receive, without waiting. False: nothing is there. An error: the connection has ended, and why. Bytes of frames that
+  // next() returned are gone.
+  Result<bool> receive(int socket);
   // The next whole frame; its body is valid until receive(). kInvalidArgument for a length that no daemon sends.
   Result<ipc::Frame> next();
   // The oldest descriptor that has arrived; empty if there is none.

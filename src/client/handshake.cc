@@ -2,7 +2,6 @@
 
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -12,6 +11,7 @@
 
 #include "auth/auth.h"
 #include "base/paths.h"
+#include "shm/fd_passing.h"
 
 namespace hoplite::client {
 namespace {
@@ -59,34 +59,26 @@ Result<UniqueFd> connect_socket(const std::string& path, const Deadline& deadlin
 
 // The default socket may be in /tmp, where anybody could have made the folder first.
 Result<void> check_owner(const UniqueFd& socket, const std::string& path) {
-  ucred peer{};
-  socklen_t size = sizeof peer;
-  if (::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || peer.uid == getuid() || peer.uid == 0)
-    return {};
+  const auto peer = peer_of(socket.get());
+  if (!peer || peer->uid == getuid() || peer->uid == 0) return {};
   return Error{Code::kNotAuthorised, "the daemon at the default socket " + path + " runs as another user (" +
-                                         std::to_string(peer.uid) + "): name its socket if you mean to use it"};
+                                         std::to_string(peer->uid) + "): name its socket if you mean to use it"};
 }
 
-struct ReplyFrame {
-  std::uint64_t request = 0;
-  ByteView body;
-};
-
 // The handshake's frames are awaited one by one; the caller's thread is the only one there is.
-Result<ReplyFrame> await_frame(const UniqueFd& socket, const std::string& path, FrameReader& frames,
+Result<ipc::Frame> await_frame(const UniqueFd& socket, const std::string& path, FrameReader& frames,
                                const Deadline& deadline) {
   while (true) {
     const auto frame = frames.next();
     if (!frame) return Error{Code::kInternal, "what listens at " + path + " is not a Hoplite daemon"};
-    if (frame->complete) return ReplyFrame{frame->request, frame->body};
+    if (frame->complete) return frame;
     const std::int64_t left_ns = deadline.left_ns();
     if (left_ns == 0) return stuck(path);
     constexpr std::int64_t kLongestPollMs = 60'000;
     pollfd wanted{.fd = socket.get(), .events = POLLIN, .revents = 0};
     const std::int64_t left_ms = left_ns == kNoTimeout ? kLongestPollMs : left_ns / 1'000'000 + 1;
     ::poll(&wanted, 1, static_cast<int>(std::min(left_ms, kLongestPollMs)));
-    const auto outcome = frames.receive(socket.get(), MSG_DONTWAIT);
-    if (outcome.status == FrameReader::Status::kClosed)
+    if (!frames.receive(socket.get()))
       return Error{Code::kUnavailable, "the daemon at " + path + " closed the connection during the handshake"};
   }
 }
@@ -128,10 +120,6 @@ Result<ipc::Welcome> parse_welcome(ByteView body, const std::string& path) {
 
 }  // namespace
 
-std::string hello_proof(const std::string& token, const std::string& nonce) {
-  return proof(token, "hoplite client", {nonce});
-}
-
 Result<Attachment> attach(UniqueFd socket, const std::string& path, const std::string& token,
                           const Deadline& deadline) {
   Attachment attachment;
@@ -143,7 +131,7 @@ Result<Attachment> attach(UniqueFd socket, const std::string& path, const std::s
   if (greeting->proof_wanted) {
     if (token.empty())
       return Error{Code::kNotAuthorised, "the daemon at " + path + " wants the cluster token: set HOPLITE_TOKEN"};
-    hello.proof = hello_proof(token, greeting->nonce);
+    hello.proof = client_proof(token, greeting->nonce);
   }
   if (auto sent = send_hello(socket, path, hello); !sent) return sent.error();
 

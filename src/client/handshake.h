@@ -21,9 +21,6 @@ struct Attachment {
   FrameReader frames;  // may already hold what came behind the welcome
 };
 
-// What a client proves: that it knows the token, for this greeting. The daemon computes the same.
-std::string hello_proof(const std::string& token, const std::string& nonce);
-
 Result<Attachment> attach(const ConnectOptions& options);
 // The same on a socket that is connected already; `path` is for messages.
 Result<Attachment> attach(UniqueFd socket, const std::string& path, const std::string& token, const Deadline& deadline);

@@ -4,7 +4,8 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
-#include "client/fake_daemon.h"
+#include "auth/auth.h"
+#include "client/test_daemon.h"
 
 namespace hoplite::client {
 namespace {
@@ -114,7 +115,7 @@ TEST(Handshake, TheTokenIsProvenNotSent) {
   EXPECT_EQ(hoplite::Client::connect(options).code(), Code::kNotAuthorised);
   options.token = "open sesame";
   EXPECT_TRUE(hoplite::Client::connect(options).ok());
-  EXPECT_EQ(hello_proof("open sesame", "nonce").find("sesame"), std::string::npos);
+  EXPECT_EQ(client_proof("open sesame", "nonce").find("sesame"), std::string::npos);
 }
 
 TEST(Handshake, EveryPrefixOfAHandshakeEndsWithAnError) {

@@ -6,8 +6,7 @@
 namespace hoplite::client {
 namespace {
 
-constexpr std::size_t kMaxTextBytes = 4 * kKiB;
-static_assert(kMaxTextBytes + kMaxTypeBytes <= Limits{}.max_meta_bytes, "the daemon takes what we accept");
+static_assert(kLimits.max_text_bytes + kMaxTypeBytes <= Limits{}.max_meta_bytes, "the daemon takes what we accept");
 
 std::string words(const std::vector<std::uint64_t>& shape) {
   std::string text;
@@ -43,10 +42,10 @@ std::string wrong_with(const ArrayType& array, std::uint64_t size) {
 }  // namespace
 
 Result<std::string> encoded_metadata(const Subject& subject, const PutOptions& options, std::uint64_t size) {
-  if (options.metadata.size() > kMaxTextBytes)
+  if (options.metadata.size() > kLimits.max_text_bytes)
     return subject.error(Code::kInvalidArgument, std::to_string(options.metadata.size()) +
                                                      " bytes of metadata are over the limit of " +
-                                                     std::to_string(kMaxTextBytes));
+                                                     std::to_string(kLimits.max_text_bytes));
   if (const std::string wrong = wrong_with(options.array, size); !wrong.empty())
     return subject.error(Code::kInvalidArgument, wrong);
   if (options.metadata.empty() && options.array == ArrayType{}) return std::string();

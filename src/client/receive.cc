@@ -1,7 +1,6 @@
 // Waiting for replies: who reads the socket, and for how long.
 #include <poll.h>
 #include <sched.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 
@@ -63,7 +62,7 @@ bool Connection::poll(Call& call) {
   flush(lock);
   if (!call.result && !broken_ && reader_ == Reader::kNobody) {
     // Not worth giving up the lock for: it returns at once.
-    dispatch(attachment_.frames.receive(attachment_.socket.get(), MSG_DONTWAIT));
+    dispatch(attachment_.frames.receive(attachment_.socket.get()));
   }
   return call.result.has_value();
 }
@@ -72,19 +71,18 @@ void Connection::lead(Lock& lock, TimePoint until) {
   reader_ = Reader::kCaller;
   ++caller_activity_;
   lock.unlock();
-  const auto outcome = receive(until);
+  const auto received = receive(until);
   lock.lock();
   reader_ = Reader::kNobody;
-  dispatch(outcome);
+  dispatch(received);
 }
 
-FrameReader::Outcome Connection::receive(TimePoint until) {
-  const int socket = attachment_.socket.get();
+Result<bool> Connection::receive(TimePoint until) {
   if (busy_poll_ || lingering_.worth_a_try()) {
-    const auto outcome = spin(std::min(until, Clock::now() + (busy_poll_ ? kLongestSpin : kLinger)));
-    const bool something = outcome.status != FrameReader::Status::kNothing;
+    const auto received = spin(std::min(until, Clock::now() + (busy_poll_ ? kLongestSpin : kLinger)));
+    const bool something = !received || *received;
     lingering_.paid(something);
-    if (something) return outcome;
+    if (something) return received;
   }
   timespec patience{};
   if (until != TimePoint::max()) {
@@ -93,18 +91,18 @@ FrameReader::Outcome Connection::receive(TimePoint until) {
   }
   // A receive that blocks would also be woken whenever the daemon takes a request from the socket, for nothing: the kernel
   // tells it of room to write. A poll is told only of what it asks for.
-  pollfd wanted{.fd = socket, .events = POLLIN, .revents = 0};
+  pollfd wanted{.fd = attachment_.socket.get(), .events = POLLIN, .revents = 0};
   ::ppoll(&wanted, 1, until == TimePoint::max() ? nullptr : &patience, nullptr);
-  return attachment_.frames.receive(socket, MSG_DONTWAIT);
+  return attachment_.frames.receive(attachment_.socket.get());
 }
 
-FrameReader::Outcome Connection::spin(TimePoint until) {
+Result<bool> Connection::spin(TimePoint until) {
   do {
-    const auto outcome = attachment_.frames.receive(attachment_.socket.get(), MSG_DONTWAIT);
-    if (outcome.status != FrameReader::Status::kNothing) return outcome;
+    const auto received = attachment_.frames.receive(attachment_.socket.get());
+    if (!received || *received) return received;
     ::sched_yield();  // the daemon may spin on the same core
   } while (Clock::now() < until);
-  return {};
+  return false;
 }
 
 // Called by whoever stops waiting: nobody may be left asleep while nobody reads.

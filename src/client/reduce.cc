@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/enum_names.h"
 #include "client/states.h"
 #include "protocol/reduce_check.h"
 
@@ -17,7 +18,7 @@ using client::Link;
 using client::Sending;
 using client::Subject;
 
-constexpr auto to_target = client::Picked<&ipc::Reducing::target>::convert;
+constexpr auto to_target = client::from_reply<ipc::Reducing, &ipc::Reducing::target>;
 
 ReduceSpec to_spec(ObjectIds sources, const ReduceOptions& options) {
   constexpr std::size_t kMost = std::numeric_limits<std::uint32_t>::max();
@@ -42,11 +43,11 @@ Future<ObjectId> start_reduce(const Link& connection, ObjectIds sources, const R
   if (spec.target.is_nil()) spec.target = connection->new_id();  // so that an error can name it
   const Subject subject{"reduce", spec.target};
   if (const auto wrong = check(spec))
-    return client::start_ended<ObjectId, to_target>(connection, subject.error(wrong->code, wrong->message));
+    return client::start_ended<to_target>(connection, subject.error(wrong->code, wrong->message));
   const auto deadline = Deadline::after(options.timeout);
   spec.timeout_ns = deadline.left_ns();
-  return client::start<ObjectId, to_target>(connection, client::new_call(subject, deadline),
-                                            ipc::Reduce{std::move(spec)}, sending);
+  return client::start<to_target>(connection, client::new_call(subject, deadline), ipc::Reduce{std::move(spec)},
+                                  sending);
 }
 
 Spread to_all(const ReduceOptions& options) {
@@ -55,13 +56,13 @@ Spread to_all(const ReduceOptions& options) {
 
 // --- several calls as one
 
-template <typename T, auto Convert>
-Future<T> start_group(const Link& connection, const Subject& subject, const Deadline& deadline, Group group,
-                      std::span<const ipc::Request> requests, Sending sending) {
+template <auto Convert>
+auto start_group(const Link& connection, const Subject& subject, const Deadline& deadline, Group group,
+                 std::span<const ipc::Request> requests, Sending sending) {
   const auto whole = client::new_call(subject, deadline);
   whole->group = std::make_unique<Group>(std::move(group));
   connection->submit_group(whole, requests, sending);
-  return client::Access::future<T, Convert>(connection, whole);
+  return client::Access::future<Convert>(connection, whole);
 }
 
 // Each part's reply, converted.
@@ -83,9 +84,8 @@ constexpr auto to_targets = to_all_parts<ObjectId, to_target>;
 
 Future<std::vector<ObjectId>> start_scatter(const Link& connection, ObjectIds sources, const ReduceOptions& options,
                                             Sending sending) {
-  using Targets = std::vector<ObjectId>;
   const auto refused = [&](Code code, const std::string& why) {
-    return client::start_ended<Targets, to_targets>(connection, Subject{"reduce_scatter", {}}.error(code, why));
+    return client::start_ended<to_targets>(connection, Subject{"reduce_scatter", {}}.error(code, why));
   };
   if (!options.target.is_nil() || options.part != 0)
     return refused(Code::kInvalidArgument, "it makes every part, each with a fresh target; neither can be chosen");
@@ -105,8 +105,7 @@ Future<std::vector<ObjectId>> start_scatter(const Link& connection, ObjectIds so
     group.calls.push_back(client::new_call({"reduce", spec.target}, deadline));
     requests.emplace_back(ipc::Reduce{spec});
   }
-  return start_group<Targets, to_targets>(connection, {"reduce_scatter", {}}, deadline, std::move(group), requests,
-                                          sending);
+  return start_group<to_targets>(connection, {"reduce_scatter", {}}, deadline, std::move(group), requests, sending);
 }
 
 Future<std::vector<View>> start_gather(const Link& connection, ObjectIds ids, const GetOptions& options,
@@ -116,33 +115,31 @@ Future<std::vector<View>> start_gather(const Link& connection, ObjectIds ids, co
   std::vector<ipc::Request> requests;
   for (const ObjectId id : ids) {
     const Subject subject{"get", id};
-    if (auto ok = client::check_id(subject); !ok)
-      return client::start_ended<std::vector<View>, to_views>(connection, ok.error());
+    if (auto ok = client::check_id(subject); !ok) return client::start_ended<to_views>(connection, ok.error());
     group.calls.push_back(client::new_call(subject, deadline));
     requests.emplace_back(client::get_request(id, options, deadline));
   }
-  return start_group<std::vector<View>, to_views>(connection, {"gather", {}}, deadline, std::move(group), requests,
-                                                  sending);
+  return start_group<to_views>(connection, {"gather", {}}, deadline, std::move(group), requests, sending);
 }
 
 // --- what is said of a reduce
 
 Result<void> to_nothing(const Link& connection, const Call& call, Result<ipc::Reply> reply) {
   const auto target = to_target(connection, call, std::move(reply));
-  if (!target) return target.error();
-  return {};
+  return target ? Result<void>() : target.error();
 }
 
 Future<void> start_add(const Link& connection, ObjectId target, ObjectIds sources, const Timeout& timeout,
                        Sending sending) {
   const Subject subject{"add_sources", target};
   if (const auto wrong = check_sources(target, sources); wrong && !target.is_nil())
-    return client::start_ended<void, to_nothing>(connection, subject.error(wrong->code, wrong->message));
-  return client::start_about<void, to_nothing>(connection, subject, timeout,
-                                               ipc::AddSources{target, {sources.begin(), sources.end()}}, sending);
+    return client::start_ended<to_nothing>(connection, subject.error(wrong->code, wrong->message));
+  return client::start_about<to_nothing>(connection, subject, timeout,
+                                         ipc::AddSources{target, {sources.begin(), sources.end()}}, sending);
 }
 
-ReduceStatus to_status(const ReduceReport& report) {
+ReduceStatus to_status(const ipc::Reported& reported) {
+  const ReduceReport& report = reported.report;
   ReduceStatus status;
   status.target = report.target;
   status.op = report.op;
@@ -166,16 +163,9 @@ ReduceStatus to_status(const ReduceReport& report) {
   return status;
 }
 
-Result<ReduceStatus> to_reduce_status(const Link&, const Call& call, Result<ipc::Reply> reply) {
-  if (!reply) return reply.error();
-  const auto* reduction = std::get_if<ipc::Reported>(&*reply);
-  if (reduction == nullptr) return client::unexpected(call.subject);
-  return to_status(reduction->report);
-}
-
 Future<ReduceStatus> start_query(const Link& connection, ObjectId target, const Timeout& timeout, Sending sending) {
-  return client::start_about<ReduceStatus, to_reduce_status>(connection, {"reduce_status", target}, timeout,
-                                                             ipc::GetReduce{target}, sending);
+  return client::start_about<client::from_reply<ipc::Reported, to_status>>(connection, {"reduce_status", target},
+                                                                           timeout, ipc::GetReduce{target}, sending);
 }
 
 }  // namespace
@@ -235,24 +225,13 @@ std::size_t ReduceStatus::awaited() const {
 }
 
 std::string_view to_string(ReducePhase phase) {
-  switch (phase) {
-    case ReducePhase::kWaiting: return "waiting";
-    case ReducePhase::kRunning: return "running";
-    case ReducePhase::kDone: return "done";
-    case ReducePhase::kFailed: return "failed";
-  }
-  return "unknown";
+  static constexpr std::string_view kNames[] = {"waiting", "running", "done", "failed"};
+  return name_in(kNames, phase);
 }
 
 std::string_view to_string(SourceState state) {
-  switch (state) {
-    case SourceState::kAwaited: return "awaited";
-    case SourceState::kSpare: return "spare";
-    case SourceState::kUsed: return "used";
-    case SourceState::kLost: return "lost";
-    case SourceState::kDeleted: return "deleted";
-  }
-  return "unknown";
+  static constexpr std::string_view kNames[] = {"awaited", "spare", "used", "lost", "deleted"};
+  return name_in(kNames, state);
 }
 
 }  // namespace hoplite

@@ -7,7 +7,7 @@
 #include <array>
 #include <numeric>
 
-#include "client/fake_daemon.h"
+#include "client/test_daemon.h"
 #include "protocol/metadata.h"
 
 namespace hoplite::client {

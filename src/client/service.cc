@@ -1,6 +1,5 @@
 // The connection's own thread: what happens while nobody waits.
 #include <poll.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <utility>
@@ -94,13 +93,13 @@ bool Connection::sleep(Lock& lock, bool read) {
     std::uint64_t count = 0;
     [[maybe_unused]] const ssize_t n = ::read(wake_.get(), &count, sizeof count);
   }
-  FrameReader::Outcome outcome;
+  Result<bool> received = false;
   if (read && (wanted[1].revents & (POLLIN | POLLHUP | POLLERR)) != 0)
-    outcome = attachment_.frames.receive(attachment_.socket.get(), MSG_DONTWAIT);
+    received = attachment_.frames.receive(attachment_.socket.get());
   lock.lock();
   if (read) {
     reader_ = Reader::kNobody;
-    dispatch(outcome);
+    dispatch(received);
     pass_on_reader();
   }
   if ((wanted[1].revents & (POLLOUT | POLLHUP | POLLERR)) != 0 && socket_full_) {

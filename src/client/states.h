@@ -2,10 +2,11 @@
 // becomes a Future of what the user sees.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
-#include <vector>
 
 #include "client/access.h"
 #include "client/connection.h"
@@ -57,46 +58,43 @@ Error unexpected(const Subject& subject);
 Result<hoplite::View> to_view(const Link& connection, const Call& call, Result<ipc::Reply> reply);
 Result<std::unique_ptr<Writing>> to_writing(const Link& connection, const Call& call, Result<ipc::Reply> reply);
 
-// The field of a reply that is the result.
-template <auto Field>
-struct Picked;
-template <typename Message, typename T, T Message::* Field>
-struct Picked<Field> {
-  static Result<T> convert(const Link&, const Call& call, Result<ipc::Reply> reply) {
-    if (!reply) return reply.error();
-    auto* message = std::get_if<Message>(&*reply);
-    if (message == nullptr) return unexpected(call.subject);
-    return std::move(message->*Field);
-  }
-};
-constexpr auto to_id = Picked<&ipc::PutDone::id>::convert;
+// `Made` is how a message of this kind becomes the result: one of its fields, or a function.
+template <typename Message, auto Made>
+auto from_reply(const Link&, const Call& call, Result<ipc::Reply> reply)
+    -> Result<std::remove_cvref_t<std::invoke_result_t<decltype(Made), Message&&>>> {
+  if (!reply) return reply.error();
+  auto* message = std::get_if<Message>(&*reply);
+  if (message == nullptr) return unexpected(call.subject);
+  return std::invoke(Made, std::move(*message));
+}
+constexpr auto to_id = from_reply<ipc::PutDone, &ipc::PutDone::id>;
 
 // --- requests
 
 std::shared_ptr<Call> new_call(const Subject& subject, const Deadline& deadline);
 Result<void> check_id(const Subject& subject);
 
-template <typename T, auto Convert>
-Future<T> start(const Link& connection, const std::shared_ptr<Call>& call, const ipc::Request& message, Sending sending,
-                ByteView payload = {}) {
+template <auto Convert>
+auto start(const Link& connection, const std::shared_ptr<Call>& call, const ipc::Request& message, Sending sending,
+           ByteView payload = {}) {
   connection->submit(call, message, sending, payload);
-  return Access::future<T, Convert>(connection, call);
+  return Access::future<Convert>(connection, call);
 }
 
 // Without a request.
-template <typename T, auto Convert>
-Future<T> start_ended(const Link& connection, Result<ipc::Reply> result) {
+template <auto Convert>
+auto start_ended(const Link& connection, Result<ipc::Reply> result) {
   const auto call = std::make_shared<Call>();
   connection->submit_ended(call, std::move(result));
-  return Access::future<T, Convert>(connection, call);
+  return Access::future<Convert>(connection, call);
 }
 
 // Of an object that there must be.
-template <typename T, auto Convert>
-Future<T> start_about(const Link& connection, const Subject& subject, const Timeout& timeout,
-                      const ipc::Request& message, Sending sending) {
-  if (auto ok = check_id(subject); !ok) return start_ended<T, Convert>(connection, ok.error());
-  return start<T, Convert>(connection, new_call(subject, Deadline::after(timeout)), message, sending);
+template <auto Convert>
+auto start_about(const Link& connection, const Subject& subject, const Timeout& timeout, const ipc::Request& message,
+                 Sending sending) {
+  if (auto ok = check_id(subject); !ok) return start_ended<Convert>(connection, ok.error());
+  return start<Convert>(connection, new_call(subject, Deadline::after(timeout)), message, sending);
 }
 
 // What travels as the metadata of an object of `size` bytes; kInvalidArgument if the options do not fit it or each other.

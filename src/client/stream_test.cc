@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "client/fake_daemon.h"
+#include "client/test_daemon.h"
 
 namespace hoplite::client {
 namespace {

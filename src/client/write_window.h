@@ -1,51 +1,40 @@
 // A part of the arena that this process may write, for as long as the window lives.
 #pragma once
 
-#include <utility>
+#include <memory>
 
+#include "protocol/client_messages.h"
 #include "shm/client_mapping.h"
 
 namespace hoplite::client {
 
+struct CloseWindow {
+  ClientMapping* mapping = nullptr;
+  Extent extent;
+  void operator()(std::byte*) const { mapping->close_window(extent); }
+};
+
 class WriteWindow {
  public:
-  static Result<WriteWindow> open(ClientMapping& mapping, Extent extent) {
+  static Result<WriteWindow> open(ClientMapping& mapping, const ipc::Created& room, std::uint64_t wanted_bytes) {
+    const Extent extent{room.offset, room.size};
+    if (extent.size != wanted_bytes) return Error{Code::kInternal, "the daemon gave room of another size"};
     if (!mapping.writable()) return Error{Code::kInternal, "the daemon did not pass the descriptor to write with"};
     auto bytes = mapping.open_window(extent);
     if (!bytes) return bytes.error();
-    return WriteWindow(mapping, extent, *bytes);
+    return WriteWindow(mapping, extent, bytes->data());
   }
 
   WriteWindow() = default;
-  WriteWindow(WriteWindow&& other) noexcept
-      : mapping_(std::exchange(other.mapping_, nullptr)),
-        extent_(other.extent_),
-        bytes_(std::exchange(other.bytes_, {})) {}
-  WriteWindow& operator=(WriteWindow&& other) noexcept {
-    if (this != &other) {
-      close();
-      mapping_ = std::exchange(other.mapping_, nullptr);
-      extent_ = other.extent_;
-      bytes_ = std::exchange(other.bytes_, {});
-    }
-    return *this;
-  }
-  ~WriteWindow() { close(); }
 
-  ByteSpan bytes() const { return bytes_; }
-  void close() {
-    if (mapping_ != nullptr) mapping_->close_window(extent_);
-    mapping_ = nullptr;
-    bytes_ = {};
-  }
+  ByteSpan bytes() const { return memory_ ? ByteSpan(memory_.get(), memory_.get_deleter().extent.size) : ByteSpan(); }
+  void close() { memory_.reset(); }
 
  private:
-  WriteWindow(ClientMapping& mapping, Extent extent, ByteSpan bytes)
-      : mapping_(&mapping), extent_(extent), bytes_(bytes) {}
+  WriteWindow(ClientMapping& mapping, Extent extent, std::byte* memory)
+      : memory_(memory, CloseWindow{&mapping, extent}) {}
 
-  ClientMapping* mapping_ = nullptr;
-  Extent extent_;
-  ByteSpan bytes_;
+  std::unique_ptr<std::byte[], CloseWindow> memory_;
 };
 
 }  // namespace hoplite::client

@@ -1,6 +1,5 @@
 #include <algorithm>
 
-#include "base/check.h"
 #include "client/states.h"
 
 namespace hoplite {
@@ -18,11 +17,10 @@ Result<std::unique_ptr<Writing>> to_writing(const Link& connection, const Call& 
   if (!reply) return reply.error();
   const auto* created = std::get_if<ipc::Created>(&*reply);
   if (created == nullptr) return unexpected(call.subject);
-  auto window = WriteWindow::open(connection->mapping(), {created->offset, created->size});
-  if (!window || created->size != call.created_size) {
+  auto window = WriteWindow::open(connection->mapping(), *created, call.created_size);
+  if (!window) {
     connection->tell(ipc::Abort{created->copy}, Connection::Urgency::kSoon);
-    return call.subject.error(Code::kInternal,
-                              window ? "the daemon gave room of another size" : window.error().message);
+    return call.subject.error(Code::kInternal, window.error().message);
   }
   auto writing = std::make_unique<Writing>();
   writing->connection = connection;
@@ -47,12 +45,12 @@ void advance(Writing& writing, std::size_t bytes) {
 Future<ObjectId> start_seal(Writing& writing, const Deadline& deadline, Sending sending) {
   const Subject subject{"put", writing.id};
   if (!writing.open)
-    return start_ended<ObjectId, to_id>(writing.connection,
-                                        subject.error(Code::kInvalidArgument, "it was sealed or given up already"));
+    return start_ended<to_id>(writing.connection,
+                              subject.error(Code::kInvalidArgument, "it was sealed or given up already"));
   writing.open = false;
   writing.window.close();
-  return start<ObjectId, to_id>(writing.connection, new_call(subject, deadline),
-                                ipc::Seal{writing.copy, deadline.left_ns()}, sending);
+  return start<to_id>(writing.connection, new_call(subject, deadline), ipc::Seal{writing.copy, deadline.left_ns()},
+                      sending);
 }
 
 }  // namespace client

@@ -14,8 +14,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "protocol/transfer.h"
-#include "protocol/valid_bytes.h"
+#include "protocol/data_plane.h"
 
 namespace hoplite::dataplane {
 
@@ -23,37 +22,27 @@ constexpr std::uint32_t kMaxLanes = 64;  // bits of a mask
 
 class Buffer : public std::enable_shared_from_this<Buffer> {
  public:
-  struct Layout {
-    std::byte* memory = nullptr;  // of the first byte that there is room for; null: no memory
-    std::uint64_t size = 0;       // of the object
-    std::uint32_t slices = 1;
-    std::uint32_t only = kAllSlices;  // the one slice that there is room for
-    bool complete = false;
-  };
-  Buffer(CopyKey key, const Layout& layout) : key_(key), layout_(layout), slices_(new Slice[layout.slices]) {
-    for (std::uint32_t i = 0; i < layout.slices; ++i)
-      slices_[i].front = layout.complete && has(i) ? range(i).end : range(i).begin;
-    sealed_ = layout.complete;
+  // `memory` is that of the first byte that there is room for; null: no memory.
+  Buffer(const effect::OpenCopy& opened, std::byte* memory)
+      : opened_(opened), memory_(memory), sealed_(opened.complete), slices_(new Slice[opened.slices]) {
+    for (std::uint32_t i = 0; i < opened.slices; ++i)
+      slices_[i].front = opened.complete && has(i) ? range(i).end : range(i).begin;
   }
 
-  CopyKey key() const { return key_; }
-  std::uint64_t size() const { return layout_.size; }  // of the object
-  std::uint32_t slices() const { return layout_.slices; }
-  SliceRange range(std::uint32_t slice) const { return slice_range(layout_.size, layout_.slices, slice); }
-  bool has(std::uint32_t slice) const {
-    return slice < layout_.slices && (layout_.only == kAllSlices || slice == layout_.only);
-  }
+  CopyKey key() const { return opened_.copy; }
+  std::uint64_t size() const { return opened_.object_size(); }
+  std::uint32_t slices() const { return opened_.slices; }
+  SliceRange range(std::uint32_t slice) const { return slice_range(size(), slices(), slice); }
+  bool has(std::uint32_t slice) const { return slice < slices() && (!of_one_slice() || slice == opened_.only); }
   // The part of the object that there is room for.
-  SliceRange room() const { return layout_.only == kAllSlices ? SliceRange{0, layout_.size} : range(layout_.only); }
+  SliceRange room() const { return of_one_slice() ? range(opened_.only) : SliceRange{0, size()}; }
   // Where the byte at `offset` of the object is, which is one of the room's; null if there is no memory.
-  std::byte* at(std::uint64_t offset) const {
-    return layout_.memory == nullptr ? nullptr : layout_.memory + (offset - room().begin);
-  }
+  std::byte* at(std::uint64_t offset) const { return memory_ == nullptr ? nullptr : memory_ + (offset - room().begin); }
   // Whether a pull of this slice can be served. A sealed buffer has every byte, however it was cut when it grew; of a growing
   // one only its own slices can be followed.
   bool can_serve(std::uint32_t slice, std::uint32_t slices) const {
-    if (layout_.only == kAllSlices && sealed()) return slice < slices;
-    return slices == layout_.slices && has(slice);
+    if (!of_one_slice() && sealed()) return slice < slices;
+    return slices == this->slices() && has(slice);
   }
 
   ValidBytes valid(std::uint32_t slice) const { return {range(slice), slices_[slice].front.load()}; }
@@ -63,7 +52,7 @@ class Buffer : public std::enable_shared_from_this<Buffer> {
   void seal() { sealed_.store(true); }
   // The same of one slice: whoever pulled it has heard its end, or it was sealed by itself. Two copies may each wait for a
   // slice of the other, so a slice's end must not wait for the whole.
-  bool final(std::uint32_t slice) const { return sealed() || (slice < layout_.slices && slices_[slice].final.load()); }
+  bool final(std::uint32_t slice) const { return sealed() || (slice < slices() && slices_[slice].final.load()); }
   void set_final(std::uint32_t slice) { slices_[slice].final.store(true); }
 
   // --- who wants to hear of progress. A producer adds valid bytes and then looks here; a consumer registers here and then
@@ -96,9 +85,11 @@ class Buffer : public std::enable_shared_from_this<Buffer> {
     on ? mask.fetch_or(bit) : mask.fetch_and(~bit);
   }
 
-  const CopyKey key_;
-  const Layout layout_;
-  std::atomic<bool> sealed_ = false;
+  bool of_one_slice() const { return opened_.only != kAllSlices; }
+
+  const effect::OpenCopy opened_;
+  std::byte* const memory_;
+  std::atomic<bool> sealed_;
   std::atomic<bool> followed_ = false;
   std::atomic<bool> growth_report_ = false;
   std::atomic<std::uint64_t> serving_lanes_ = 0;

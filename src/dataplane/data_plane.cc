@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "base/check.h"
-#include "kernels/kernels.h"
 
 namespace hoplite::dataplane {
 
@@ -62,9 +61,8 @@ void DataPlane::check_layout(const effect::OpenCopy& open) const {
 void DataPlane::execute(const effect::OpenCopy& open) {
   check_layout(open);
   std::byte* const memory = options_.arena == nullptr ? nullptr : options_.arena + open.extent.offset;
-  auto buffer = std::make_shared<Buffer>(
-      open.copy, Buffer::Layout{memory, open.object_size(), open.slices, open.only, open.complete});
-  CHECK(copies_.emplace(open.copy, OpenCopy{std::move(buffer)}).second, "copy keys are used once:", open.copy);
+  const bool fresh = copies_.emplace(open.copy, OpenCopy{std::make_shared<Buffer>(open, memory)}).second;
+  CHECK(fresh, "copy keys are used once:", open.copy);
 }
 
 void DataPlane::execute(const effect::GrowCopy& grow) {
@@ -232,7 +230,7 @@ Combination::Work DataPlane::work_of(const effect::Combine& order) {
   const SliceRange range = out->range(order.slice);
   CHECK(out->valid(order.slice).count() == 0, "it has bytes already:", order.out, order.slice);
   CHECK(range.size() % size_of(order.type) == 0, range.size(), to_string(order.type));
-  CHECK(supports(order.op, order.type), to_string(order.op), to_string(order.type));
+  CHECK(can_reduce(order.op, order.type), to_string(order.op), to_string(order.type));
   CHECK(order.divide_by == 1 || (order.divide_by > 1 && is_floating(order.type)), order.divide_by);
   Combination::Work work{out, order.slice, order.op, order.type, order.divide_by, order.final, {}};
   for (const effect::Combine::Input& input : order.inputs) {

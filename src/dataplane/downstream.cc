@@ -39,13 +39,8 @@ bool Downstream::on_frame(const FrameHeader& frame, ByteView body) {
     case FrameType::kCancel: return body.empty() && handle_cancel(frame.transfer);
     case FrameType::kLimit: return body.empty() && handle_limit(frame.transfer, frame.offset);
     case FrameType::kPrioritize: return body.empty() && handle_priority(frame.transfer, frame.offset);
-    case FrameType::kAccept:
-    case FrameType::kData:
-    case FrameType::kStarved:
-    case FrameType::kEnd:
-    case FrameType::kAbort: return false;
+    default: return false;  // the parent's own
   }
-  return false;
 }
 
 bool Downstream::handle_pull(const FrameHeader& frame, ByteView body) {
@@ -159,12 +154,7 @@ void Downstream::end(TransferId transfer, FrameType how, Code code) {
 }
 
 void Downstream::say(FrameType type, TransferId transfer, Code code) {
-  if (broken()) return;
-  FrameHeader frame;
-  frame.type = type;
-  frame.transfer = transfer;
-  frame.code = code;
-  link_->send(frame);
+  if (!broken()) link_->send({.type = type, .code = code, .transfer = transfer});
 }
 
 void Downstream::tick() {
@@ -194,11 +184,11 @@ bool Downstream::send_next() {
   if (!turn) return false;
   const TransferId transfer = turn->stream;
   Serve& serve = serves_.at(transfer);
-  FrameHeader frame;
-  frame.type = FrameType::kData;
-  frame.transfer = transfer;
-  frame.offset = serve.next;
-  frame.length = static_cast<std::uint32_t>(std::min(serve.ready_until() - serve.next, turn->max_bytes));
+  const std::uint64_t length = std::min(serve.ready_until() - serve.next, turn->max_bytes);
+  const FrameHeader frame{.type = FrameType::kData,
+                          .length = static_cast<std::uint32_t>(length),
+                          .transfer = transfer,
+                          .offset = serve.next};
   const bool more = frame.offset + frame.length < serve.end;
   const Link::Sent sent = link_->send_data(frame, serve.buffer->at(serve.next), more);
   if (sent == Link::Sent::kNothing || broken()) return false;

@@ -36,7 +36,7 @@ void Lane::start_pull(const effect::StartPull& start, const BufferPtr& buffer) {
   if (upstream && upstream->broken()) replaced_.push_back(std::move(upstream));
   if (!upstream)
     upstream = std::make_unique<Upstream>(static_cast<Upstream::Host&>(*this), dialler_, start.parent, start.address,
-                                          options_.limits.max_frame_bytes);
+                                          options_.limits);
   const TransferId transfer = start.pull.transfer;
   CHECK(pulls_.emplace(transfer, upstream.get()).second, "transfer numbers are used once", transfer);
   downlink_.add(now(), transfer, start.pull.priority, changes_);

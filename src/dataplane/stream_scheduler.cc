@@ -53,15 +53,6 @@ void StreamScheduler::set_ready(Stream stream, bool ready) {
   }
 }
 
-bool StreamScheduler::is_ready(Stream stream) const {
-  const auto it = streams_.find(stream);
-  return it != streams_.end() && it->second.ready;
-}
-
-bool StreamScheduler::any_ready() const {
-  return std::ranges::any_of(classes_, [](const Class& c) { return !c.line.empty(); });
-}
-
 // The highest that waits, unless a lower one is owed a turn.
 std::optional<Priority> StreamScheduler::next_class() const {
   std::optional<Priority> best;

@@ -48,8 +48,6 @@ class StreamScheduler {
   void remove(Stream stream);
   void prioritize(Stream stream, Priority priority);
   void set_ready(Stream stream, bool ready);
-  bool is_ready(Stream stream) const;
-  bool any_ready() const;
 
   struct Turn {
     Stream stream = 0;

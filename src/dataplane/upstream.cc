@@ -6,16 +6,9 @@
 #include "base/check.h"
 
 namespace hoplite::dataplane {
-namespace {
 
-// An answer may be queued behind frames of other streams, but not for ever: the pull may also have been parked.
-constexpr std::int64_t kBusyPatience = 4;
-
-}  // namespace
-
-Upstream::Upstream(Host& host, LinkDialler& dialler, NodeRef parent, const Address& address,
-                   std::uint32_t max_frame_bytes)
-    : host_(host), parent_(parent), max_frame_bytes_(max_frame_bytes), idle_since_(host.now()) {
+Upstream::Upstream(Host& host, LinkDialler& dialler, NodeRef parent, const Address& address, const Limits& limits)
+    : host_(host), parent_(parent), limits_(limits), idle_since_(host.now()) {
   link_ = dialler.dial(parent, address, *this);
 }
 
@@ -29,10 +22,7 @@ void Upstream::start(const BufferPtr& buffer, const PullRequest& request, Durati
   Writer writer(body);
   PullRequest encoded = request;
   encoded.fields(writer);
-  FrameHeader frame;
-  frame.type = FrameType::kPull;
-  frame.transfer = request.transfer;
-  link_->send(frame, as_bytes(body));
+  link_->send({.type = FrameType::kPull, .transfer = request.transfer}, as_bytes(body));
   link_->flush();
 }
 
@@ -48,9 +38,8 @@ void Upstream::prioritize(TransferId transfer, Priority priority) {
 
 void Upstream::limit(TransferId transfer, std::uint64_t more_bytes) {
   Pull& pull = pulls_.at(transfer);
-  const bool limited = pull.limit != kNoLimit;
-  const std::uint64_t from = limited ? std::max(pull.limit, pull.valid.front()) : pull.valid.front();
-  pull.limit = from + more_bytes;
+  const std::uint64_t before = pull.limit == kNoLimit ? 0 : pull.limit;
+  pull.limit = std::max(before, pull.valid.front()) + more_bytes;
   say(FrameType::kLimit, transfer, pull.limit);
 }
 
@@ -61,11 +50,7 @@ void Upstream::let_go(TransferId transfer) {
 
 void Upstream::say(FrameType type, TransferId transfer, std::uint64_t offset) {
   if (broken()) return;
-  FrameHeader frame;
-  frame.type = type;
-  frame.transfer = transfer;
-  frame.offset = offset;
-  link_->send(frame);
+  link_->send({.type = type, .transfer = transfer, .offset = offset});
   link_->flush();
 }
 
@@ -91,7 +76,7 @@ void Upstream::tick() {
     // While frames of other streams take their time on a slow link, this one's parent is not silent.
     const bool busy = now - heard_at_ < pull.patience;
     const Time heard = pull.accepted ? std::max(pull.heard_at, heard_at_) : pull.heard_at;
-    const Duration patience = pull.patience * (pull.accepted || !busy ? 1 : kBusyPatience);
+    const Duration patience = pull.patience * (pull.accepted || !busy ? 1 : limits_.queued_stalls);
     if (pull.silent || now - heard < patience) continue;
     pull.silent = true;
     host_.pull_silent(transfer);
@@ -107,7 +92,7 @@ void Upstream::forgive_silence(Duration lost) {
 
 bool Upstream::on_data(const FrameHeader& frame) {
   heard_at_ = host_.now();
-  if (frame.length == 0 || frame.length > max_frame_bytes_) return false;
+  if (frame.length == 0 || frame.length > limits_.max_frame_bytes) return false;
   arriving_ = 0;
   const auto it = pulls_.find(frame.transfer);
   if (it == pulls_.end()) return true;  // ended by us a moment ago

@@ -8,6 +8,7 @@
 #include <memory>
 #include <unordered_map>
 
+#include "base/limits.h"
 #include "dataplane/buffer.h"
 #include "dataplane/link.h"
 #include "protocol/data_plane.h"
@@ -33,7 +34,8 @@ class Upstream final : private LinkUser {
     ~Host() = default;
   };
 
-  Upstream(Host& host, LinkDialler& dialler, NodeRef parent, const Address& address, std::uint32_t max_frame_bytes);
+  // `limits` outlives it.
+  Upstream(Host& host, LinkDialler& dialler, NodeRef parent, const Address& address, const Limits& limits);
 
   NodeRef parent() const { return parent_; }
   bool broken() const { return link_ == nullptr; }
@@ -76,7 +78,7 @@ class Upstream final : private LinkUser {
 
   Host& host_;
   const NodeRef parent_;
-  const std::uint32_t max_frame_bytes_;
+  const Limits& limits_;
   Time idle_since_;
   Time heard_at_;  // anything, of any pull
   std::unordered_map<TransferId, Pull> pulls_;

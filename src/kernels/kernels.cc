@@ -15,11 +15,9 @@ bool is_aligned(const std::byte* pointer, std::size_t unit) {
 
 }  // namespace
 
-bool supports(ReduceOp op, DType type) { return can_reduce(op, type); }
-
 void combine(ReduceOp op, DType type, std::byte* out, std::span<const std::byte* const> inputs, std::size_t bytes) {
   const std::size_t size = size_of(type);
-  CHECK(supports(op, type), to_string(op), to_string(type));
+  CHECK(can_reduce(op, type), to_string(op), to_string(type));
   CHECK(!inputs.empty());
   CHECK(bytes % size == 0, bytes, to_string(type));
   CHECK(is_aligned(out, size), out, to_string(type));

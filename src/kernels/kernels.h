@@ -20,14 +20,11 @@
 
 namespace hoplite {
 
-// Whether combine() can do this: everything but plain bytes, and mean and median of integers.
-bool supports(ReduceOp op, DType type);
-
 // out[i] = op(inputs[0][i], inputs[1][i], ...) in one pass over memory.
 //
 // At least one input; with one, its bytes are copied as they are. `bytes` is a multiple of the element size, and all
-// pointers are aligned to it. `out` may be inputs[0] itself, and overlaps no other input. An unsupported pair is a bug
-// (CHECK).
+// pointers are aligned to it. `out` may be inputs[0] itself, and overlaps no other input. A pair that
+// can_reduce() denies is a bug (CHECK).
 void combine(ReduceOp op, DType type, std::byte* out, std::span<const std::byte* const> inputs, std::size_t bytes);
 
 // Divides every element by `by`, which is not 0, in place. Floating-point types only; f16 and bf16 are rounded once more.

@@ -1,7 +1,5 @@
 #include "node/client_connection.h"
 
-#include <sys/socket.h>
-
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -17,15 +15,7 @@ constexpr std::size_t kKeptCapacity = 16 * kKiB;
 
 }  // namespace
 
-Result<ClientIdentity> identify_client(int fd) {
-  ucred peer{};
-  socklen_t size = sizeof peer;
-  if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
-    return Error{Code::kNotAuthorised, std::string("cannot tell who connects: ") + std::strerror(errno)};
-  return ClientIdentity{peer.pid, peer.uid};
-}
-
-ClientConnection::ClientConnection(ClientKey key, UniqueFd socket, ClientIdentity peer)
+ClientConnection::ClientConnection(ClientKey key, UniqueFd socket, const ucred& peer)
     : key_(key), socket_(std::move(socket)), peer_(peer) {}
 
 Result<ByteView> ClientConnection::receive(ByteSpan scratch) {

@@ -4,7 +4,7 @@
 // a frame that is still incomplete is kept here.
 #pragma once
 
-#include <sys/types.h>
+#include <sys/socket.h>
 
 #include <array>
 #include <cstdint>
@@ -19,21 +19,13 @@
 
 namespace hoplite {
 
-struct ClientIdentity {
-  pid_t pid = 0;
-  uid_t uid = 0;
-};
-
-// What the kernel says about the process at the other end, at the time it connected.
-Result<ClientIdentity> identify_client(int fd);
-
 class ClientConnection {
  public:
-  ClientConnection(ClientKey key, UniqueFd socket, ClientIdentity peer);
+  ClientConnection(ClientKey key, UniqueFd socket, const ucred& peer);
 
   ClientKey key() const { return key_; }
   int fd() const { return socket_.get(); }
-  const ClientIdentity& peer() const { return peer_; }
+  const ucred& peer() const { return peer_; }
 
   // One recv() into `scratch`, behind what was kept. The result points into `scratch`, which must have room for the
   // longest frame. kUnavailable: the client closed the connection, or it broke.
@@ -63,7 +55,7 @@ class ClientConnection {
  private:
   ClientKey key_;
   UniqueFd socket_;
-  ClientIdentity peer_;
+  ucred peer_;
   std::string kept_;
   std::string output_;
   std::size_t sent_ = 0;

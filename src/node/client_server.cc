@@ -10,15 +10,13 @@
 #include <utility>
 
 #include "auth/auth.h"
-#include "base/check.h"
+#include "shm/fd_passing.h"
 
 namespace hoplite {
 namespace {
 
-constexpr char kClientProofLabel[] = "hoplite client";
 constexpr std::size_t kReceiveBytes = 256 * kKiB;  // more than a unix socket holds by default: one recv() empties it
 constexpr int kAcceptsPerBatch = 64;  // so that a flood of connections does not starve those that are there
-constexpr Duration kAcceptPause = Duration::ms(100);
 constexpr std::uint32_t kMaxClientNumber = (1U << 31) - 1;  // what fits the ids that clients mint
 
 bool wants_reply(const ipc::Request& message) {
@@ -32,7 +30,7 @@ bool is_last(const ipc::Reply& message) {
            std::holds_alternative<ipc::Reset>(message));
 }
 
-std::string describe(const ClientIdentity& peer) {
+std::string describe(const ucred& peer) {
   return "client (pid " + std::to_string(peer.pid) + ", uid " + std::to_string(peer.uid) + ")";
 }
 
@@ -45,7 +43,7 @@ ClientServer::ClientServer(Loop& loop, ClientHandler& handler, Log& log, std::un
       log_(log),
       listener_(std::move(listener)),
       options_(std::move(options)),
-      max_frame_bytes_(options_.inline_bytes + options_.limits.max_fields_bytes),
+      max_frame_bytes_(options_.welcome.inline_bytes + options_.limits.max_fields_bytes),
       scratch_(ipc::ClientFrameHeader::kSize + max_frame_bytes_ + kReceiveBytes) {
   loop_.add(listener_->fd(), EPOLLIN, [this](std::uint32_t) { on_connection(); });
 }
@@ -69,11 +67,11 @@ void ClientServer::on_connection() {
     // Strangers that only knock must not keep others out: the oldest goes.
     if (handshakes_.size() >= options_.limits.max_handshakes)
       offend(*connections_.at(*handshakes_.begin()), "did not answer the greeting while others came");
-    if (auto peer = identify_client(socket.get())) greet(std::move(socket), *peer);
+    if (auto peer = peer_of(socket.get())) greet(std::move(socket), *peer);
   }
 }
 
-void ClientServer::greet(UniqueFd socket, ClientIdentity peer) {
+void ClientServer::greet(UniqueFd socket, const ucred& peer) {
   const ClientKey key = ++last_key_;
   auto owned = std::make_unique<ClientConnection>(key, std::move(socket), peer);
   ClientConnection& connection = *owned;
@@ -83,7 +81,7 @@ void ClientServer::greet(UniqueFd socket, ClientIdentity peer) {
   loop_.add(connection.fd(), EPOLLIN, [this, key](std::uint32_t events) { on_event(key, events); });
 
   handshakes_.insert(key);
-  connection.handshake_deadline = loop_.now() + options_.limits.handshake_timeout;
+  connection.handshake_deadline = loop_.now() + options_.limits.handshake;
   if (handshake_timer_ == 0)
     handshake_timer_ = loop_.at(connection.handshake_deadline, [this] { end_late_handshakes(); });
 }
@@ -104,7 +102,7 @@ void ClientServer::end_late_handshakes() {
 void ClientServer::pause_accepting() {
   log_.warn("cannot accept clients: out of descriptors or memory; trying again soon");
   loop_.modify(listener_->fd(), 0);
-  accept_timer_ = loop_.at(loop_.now() + kAcceptPause, [this] {
+  accept_timer_ = loop_.at(loop_.now() + options_.limits.accept_pause, [this] {
     accept_timer_ = 0;
     if (listener_) loop_.modify(listener_->fd(), EPOLLIN);
   });
@@ -150,8 +148,8 @@ void ClientServer::on_hello(ClientConnection& connection, std::uint64_t request,
   connection.nonce = {};
   handshakes_.erase(connection.key());
   connection.queue_descriptor(options_.read_only_arena);
-  queue(connection, request,
-        ipc::Welcome{options_.node, ++last_number_, options_.arena_bytes, options_.inline_bytes, options_.listen});
+  options_.welcome.client = ++last_number_;
+  queue(connection, request, options_.welcome);
 }
 
 Result<void> ClientServer::may_attach(const ClientConnection& connection, const ipc::Hello& hello) const {
@@ -165,7 +163,7 @@ Result<void> ClientServer::may_attach(const ClientConnection& connection, const 
       return Error{Code::kNotAuthorised, "the daemon runs as user " + std::to_string(::geteuid()) +
                                              " and the client as " + std::to_string(their_uid) +
                                              ": that needs a cluster token on both sides"};
-    if (!equal_in_constant_time(hello.proof, proof(options_.token, kClientProofLabel, {connection.nonce})))
+    if (!equal_in_constant_time(hello.proof, client_proof(options_.token, connection.nonce)))
       return Error{Code::kNotAuthorised, "the client's cluster token is not the daemon's"};
   }
   if (clients() >= options_.limits.max_clients)

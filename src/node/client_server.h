@@ -3,7 +3,7 @@
 //
 // Lives on the loop thread. Every complete frame of one recv() is handled at once; replies are collected and sent by
 // `flush`, one send() for each client, which the owner calls after each batch. Nothing that a client does can take more
-// than ClientLimits allows: bytes that make no sense, and replies that are not read, end its connection.
+// than its limits allow: bytes that make no sense, and replies that are not read, end its connection.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/bytes.h"
-#include "base/node_id.h"
+#include "base/limits.h"
 #include "base/time.h"
 #include "node/client_connection.h"
 #include "node/log.h"
@@ -23,17 +23,6 @@
 #include "transport/loop.h"
 
 namespace hoplite {
-
-// Every bound on clients, with its reason.
-struct ClientLimits {
-  std::size_t max_clients = 1024;            // processes of one machine, with room; each may cost a descriptor
-  std::size_t max_outstanding = 65'536;      // requests of one client without a reply: 100 times what hides any latency
-  std::size_t max_output_bytes = 16 * kMiB;  // replies that a client has not read: a stopped process, not a slow one
-  std::size_t max_fields_bytes = 256 * kKiB;  // of a frame besides the bytes of a small object: 10,000 ids of a reduce
-  std::size_t max_handshakes = 128;           // connections that have not answered the greeting; the oldest goes
-  Duration handshake_timeout = Duration::s(10);  // to answer it
-  std::size_t max_remembered_offenders = 1024;   // so that each process is logged once
-};
 
 class ClientHandler {
  public:
@@ -45,13 +34,10 @@ class ClientHandler {
 };
 
 struct ClientServerOptions {
-  NodeId node;
-  std::string listen;  // where peers reach this node, for people
-  std::string token;   // the cluster token; needed only from other users' processes
-  std::uint64_t arena_bytes = 0;
+  ipc::Welcome welcome;      // but for the client's number
+  std::string token;         // the cluster token; needed only from other users' processes
   int read_only_arena = -1;  // descriptors that clients get; they stay the owner's
   int writable_arena = -1;
-  std::uint64_t inline_bytes = 0;
   ClientLimits limits;
 };
 
@@ -77,7 +63,7 @@ class ClientServer {
 
  private:
   void on_connection();
-  void greet(UniqueFd socket, ClientIdentity peer);
+  void greet(UniqueFd socket, const ucred& peer);
   void on_event(ClientKey client, std::uint32_t events);
   void on_readable(ClientConnection& connection);
   void on_frame(ClientConnection& connection, const ipc::Frame& frame);

@@ -125,9 +125,7 @@ class ClientServerTest : public testing::Test {
     log_ = std::move(*Log::open(std::string(dir_) + "/log", LogLevel::kInfo));
     read_only_ = UniqueFd(::memfd_create("read-only", MFD_CLOEXEC));
     writable_ = UniqueFd(::memfd_create("writable", MFD_CLOEXEC));
-    options_.node = NodeId{42};
-    options_.arena_bytes = 4096;
-    options_.inline_bytes = 1024;
+    options_.welcome = {NodeId{42}, 0, 4096, 1024, ""};
     options_.read_only_arena = read_only_.get();
     options_.writable_arena = writable_.get();
   }
@@ -339,7 +337,7 @@ TEST_F(ClientServerTest, TooManyOutstandingRequestsFail) {
 
 TEST_F(ClientServerTest, IdleConnectionsAreBoundedAndKeepNobodyOut) {
   options_.limits.max_handshakes = 3;
-  options_.limits.handshake_timeout = Duration::ms(300);
+  options_.limits.handshake = Duration::ms(300);
   serve();
   std::vector<std::unique_ptr<RawClient>> idle;
   for (int i = 0; i < 10; ++i) idle.push_back(std::make_unique<RawClient>(path()));

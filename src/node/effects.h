@@ -18,12 +18,25 @@ class EffectRunner {
   void run(const Effects& effects, ByteView payload);
 
  private:
-  struct Visitor;
+  ByteSpan bytes(const Extent& extent) const;
+
+  void carry_out(const effect::Send& e);
+  void carry_out(const effect::SendToAddress& e) { transport_.send_to_address(e.address, e.message); }
+  void carry_out(const effect::Disconnect& e) { transport_.disconnect(e.node); }
+  void carry_out(const effect::StorePayload& e);
+  void carry_out(const effect::Reply& e) { clients_.reply(e.client, e.request, e.message); }
+  void carry_out(const effect::Log& e) { log_.warn(e.text); }
+  template <typename Command>
+    requires requires(dataplane::DataPlane& plane, const Command& command) { plane.execute(command); }
+  void carry_out(const Command& e) {
+    transport_.data_plane().execute(e);
+  }
 
   Transport& transport_;
   ClientServer& clients_;
   ByteSpan arena_;
   Log& log_;
+  ByteView payload_;  // of the event, while its effects run
 };
 
 }  // namespace hoplite

@@ -33,7 +33,7 @@ class RecordingTransport : public Transport {
   void disconnect(NodeId node) override { done.push_back("disconnect " + node.to_string()); }
   dataplane::DataPlane& data_plane() override { return plane; }
   TransportStats stats() const override { return {}; }
-  std::vector<PeerRate> rates() const override { return {}; }
+  PeerRates rates() const override { return {}; }
 
   std::vector<std::string> done;
 

@@ -1,8 +1,6 @@
 // What the daemon tells about itself: the agent's facts, and the transport's.
 #include <unistd.h>
 
-#include <unordered_map>
-
 #include "node/node.h"
 
 namespace hoplite {
@@ -43,8 +41,7 @@ ipc::Objects Node::objects() const {
 }
 
 ipc::Nodes Node::nodes() const {
-  std::unordered_map<NodeId, std::uint64_t> rates;
-  for (const PeerRate& rate : transport_->rates()) rates[rate.node] = rate.bytes_per_second;
+  const PeerRates rates = transport_->rates();
   ipc::Nodes answer{agent_->nodes()};
   for (ipc::NodeInfo& node : answer.nodes) {
     if (const auto rate = rates.find(node.ref.id); rate != rates.end()) node.rate = rate->second;

@@ -22,13 +22,8 @@ constexpr std::size_t kMaxLineBytes = 4096;
 constexpr char kPattern[] = "%Y-%m-%d %H:%M:%S.%e %P %l %v";
 
 spdlog::level::level_enum spdlog_level(LogLevel level) {
-  switch (level) {
-    case LogLevel::kDebug: return spdlog::level::debug;
-    case LogLevel::kInfo: return spdlog::level::info;
-    case LogLevel::kWarn: return spdlog::level::warn;
-    case LogLevel::kError: return spdlog::level::err;
-  }
-  return spdlog::level::info;
+  static_assert(spdlog::level::debug + static_cast<int>(LogLevel::kError) == spdlog::level::err);
+  return static_cast<spdlog::level::level_enum>(spdlog::level::debug + static_cast<int>(level));
 }
 
 std::string printable(std::string_view text) {
@@ -39,18 +34,8 @@ std::string printable(std::string_view text) {
   return line;
 }
 
-}  // namespace
-
-Result<LogLevel> parse_log_level(std::string_view text) {
-  if (text == "debug") return LogLevel::kDebug;
-  if (text == "info") return LogLevel::kInfo;
-  if (text == "warn") return LogLevel::kWarn;
-  if (text == "error") return LogLevel::kError;
-  return Error{Code::kInvalidArgument, "log level '" + std::string(text) + "' is none of debug, info, warn, error"};
-}
-
 // Writes to a descriptor without ever waiting for it.
-class Log::Sink : public spdlog::sinks::base_sink<std::mutex> {
+class Sink : public spdlog::sinks::base_sink<std::mutex> {
  public:
   Sink(int fd, UniqueFd owned) : fd_(fd), owned_(std::move(owned)) {}
 
@@ -97,25 +82,17 @@ class Log::Sink : public spdlog::sinks::base_sink<std::mutex> {
   int error_ = 0;
 };
 
-class Log::Impl {
- public:
-  Impl(std::shared_ptr<Sink> sink, LogLevel level) : logger_("hoplited", std::move(sink)) {
-    logger_.set_formatter(std::make_unique<spdlog::pattern_formatter>(kPattern));
-    logger_.set_level(spdlog_level(level));
-    logger_.set_error_handler([](const std::string&) {});
-  }
+}  // namespace
 
-  void write(LogLevel level, std::string_view text) {
-    if (!logger_.should_log(spdlog_level(level))) return;
-    const std::string line = printable(text);
-    logger_.log(spdlog_level(level), spdlog::string_view_t(line.data(), line.size()));
-  }
+Result<LogLevel> parse_log_level(std::string_view text) {
+  if (text == "debug") return LogLevel::kDebug;
+  if (text == "info") return LogLevel::kInfo;
+  if (text == "warn") return LogLevel::kWarn;
+  if (text == "error") return LogLevel::kError;
+  return Error{Code::kInvalidArgument, "log level '" + std::string(text) + "' is none of debug, info, warn, error"};
+}
 
- private:
-  spdlog::logger logger_;
-};
-
-Log::Log(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Log::Log(std::unique_ptr<spdlog::logger> logger) : logger_(std::move(logger)) {}
 Log::~Log() = default;
 
 Result<std::unique_ptr<Log>> Log::open(const std::string& file, LogLevel level) {
@@ -126,10 +103,17 @@ Result<std::unique_ptr<Log>> Log::open(const std::string& file, LogLevel level) 
     fd = owned.get();
     if (fd < 0) return Error{Code::kInvalidArgument, "cannot open the log file " + file + ": " + std::strerror(errno)};
   }
-  auto sink = std::make_shared<Sink>(fd, std::move(owned));
-  return std::unique_ptr<Log>(new Log(std::make_unique<Impl>(std::move(sink), level)));
+  auto logger = std::make_unique<spdlog::logger>("hoplited", std::make_shared<Sink>(fd, std::move(owned)));
+  logger->set_formatter(std::make_unique<spdlog::pattern_formatter>(kPattern));
+  logger->set_level(spdlog_level(level));
+  logger->set_error_handler([](const std::string&) {});
+  return std::unique_ptr<Log>(new Log(std::move(logger)));
 }
 
-void Log::write(LogLevel level, std::string_view text) { impl_->write(level, text); }
+void Log::write(LogLevel level, std::string_view text) {
+  if (!logger_->should_log(spdlog_level(level))) return;
+  const std::string line = printable(text);
+  logger_->log(spdlog_level(level), spdlog::string_view_t(line.data(), line.size()));
+}
 
 }  // namespace hoplite

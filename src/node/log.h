@@ -10,6 +10,10 @@
 
 #include "hoplite/error.h"
 
+namespace spdlog {
+class logger;
+}
+
 namespace hoplite {
 
 enum class LogLevel { kDebug, kInfo, kWarn, kError };
@@ -33,10 +37,8 @@ class Log {
   void error(std::string_view text) { write(LogLevel::kError, text); }
 
  private:
-  class Sink;
-  class Impl;
-  explicit Log(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
+  explicit Log(std::unique_ptr<spdlog::logger> logger);
+  std::unique_ptr<spdlog::logger> logger_;
 };
 
 }  // namespace hoplite

@@ -24,20 +24,13 @@
 
 namespace hoplite {
 
-struct NodeOptions {
-  Address listen;             // port 0 = any
-  Address advertise;          // what others are told; empty = where we listen
+// The transport's options, and more. Who we are, the arena and the log are the node's to fill in.
+struct NodeOptions : TcpOptions {
   std::vector<Address> join;  // any members of the cluster
-  std::string token;          // the cluster token; empty = none
   std::string socket;         // for clients
   mode_t socket_mode = 0600;
   std::uint64_t memory_bytes = 0;  // of the arena
-  std::uint64_t max_rate = 0;      // egress, bytes per second; 0 = no limit
-  std::uint32_t io_threads = 1;
-  bool busy_poll = false;
   std::string software_version;
-  Limits limits;
-  ClientLimits client_limits;
 };
 
 class Node final : private TransportHandler, private ClientHandler, private Progress {
@@ -71,7 +64,7 @@ class Node final : private TransportHandler, private ClientHandler, private Prog
   void arm_timer();
   void report_joining();
   void stop_when_left();
-  void finish_stopping(Time deadline);
+  void finish_stopping(Time since);
 
   void on_message(NodeRef from, Message message, ByteView payload) override;
   void on_peer_lost(NodeRef peer, Loss why) override;

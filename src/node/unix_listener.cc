@@ -12,11 +12,10 @@
 #include <optional>
 
 #include "base/paths.h"
+#include "shm/fd_passing.h"
 
 namespace hoplite {
 namespace {
-
-constexpr int kBacklog = 128;  // starts of many workers at once; more than that wait in connect()
 
 std::string lock_path(const std::string& path) { return path + ".lock"; }
 
@@ -75,20 +74,18 @@ std::optional<pid_t> listening_pid(const sockaddr_un& address) {
   UniqueFd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const int connected = ::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
   if (connected != 0 && errno != EAGAIN) return std::nullopt;  // EAGAIN: its backlog is full, but it is there
-  ucred peer{};
-  socklen_t size = sizeof peer;
-  if (connected != 0 || ::getsockopt(probe.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return 0;
-  return peer.pid;
+  const auto peer = connected == 0 ? peer_of(probe.get()) : std::nullopt;
+  return peer ? peer->pid : 0;
 }
 
-Result<UniqueFd> bind_socket(const std::string& path, const sockaddr_un& address, mode_t mode) {
+Result<UniqueFd> bind_socket(const std::string& path, const sockaddr_un& address, mode_t mode, int backlog) {
   UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (socket.get() < 0) return failed("cannot create a unix socket");
   // The mode of the descriptor is that of the file bind() makes, so at no time is it open to more users than asked for.
   if (::fchmod(socket.get(), mode) != 0) return failed("cannot set the mode of a unix socket");
   if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
     return failed("cannot create the socket " + path);
-  if (::chmod(path.c_str(), mode) != 0 || ::listen(socket.get(), kBacklog) != 0) {
+  if (::chmod(path.c_str(), mode) != 0 || ::listen(socket.get(), backlog) != 0) {
     const Error error = failed("cannot listen at " + path);
     ::unlink(path.c_str());
     return error;
@@ -98,7 +95,7 @@ Result<UniqueFd> bind_socket(const std::string& path, const sockaddr_un& address
 
 }  // namespace
 
-Result<std::unique_ptr<UnixListener>> UnixListener::open(const std::string& path, mode_t mode) {
+Result<std::unique_ptr<UnixListener>> UnixListener::open(const std::string& path, mode_t mode, int backlog) {
   auto address = unix_address(path);
   if (!address) return address.error();
   if (auto made = make_parent_folder(path); !made) return made.error();
@@ -115,7 +112,7 @@ Result<std::unique_ptr<UnixListener>> UnixListener::open(const std::string& path
     if (!S_ISSOCK(old.st_mode)) return give_up({Code::kInvalidArgument, path + " exists and is not a socket"});
     ::unlink(path.c_str());
   }
-  auto socket = bind_socket(path, *address, mode);
+  auto socket = bind_socket(path, *address, mode, backlog);
   if (!socket) return give_up(socket.error());
   return std::unique_ptr<UnixListener>(new UnixListener(path, std::move(*lock), std::move(*socket)));
 }

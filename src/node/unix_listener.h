@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 
+#include "base/limits.h"
 #include "base/unique_fd.h"
 #include "hoplite/error.h"
 
@@ -17,7 +18,8 @@ namespace hoplite {
 class UnixListener {
  public:
   // Creates the parent directory (0700) if it is missing. kUnavailable: "a daemon already runs at SOCKET (pid N)".
-  static Result<std::unique_ptr<UnixListener>> open(const std::string& path, mode_t mode);
+  static Result<std::unique_ptr<UnixListener>> open(const std::string& path, mode_t mode,
+                                                    int backlog = ClientLimits{}.backlog);
   ~UnixListener();
   UnixListener(const UnixListener&) = delete;
   UnixListener& operator=(const UnixListener&) = delete;

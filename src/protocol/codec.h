@@ -144,6 +144,4 @@ class Reader {
   bool ok_ = true;
 };
 
-constexpr Code last_enumerator(Code) { return Code::kTypeMismatch; }
-
 }  // namespace hoplite

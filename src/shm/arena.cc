@@ -10,7 +10,6 @@
 #include <string>
 #include <utility>
 
-#include "shm/huge_pages.h"
 #include "shm/memory_info.h"
 
 namespace hoplite {

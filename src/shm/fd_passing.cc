@@ -1,7 +1,5 @@
 #include "shm/fd_passing.h"
 
-#include <sys/socket.h>
-
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -17,16 +15,6 @@ struct alignas(cmsghdr) ControlBuffer {
 };
 
 bool would_block(int error) { return error == EAGAIN || error == EWOULDBLOCK; }
-
-void append_fds(const cmsghdr& header, std::vector<UniqueFd>& fds) {
-  if (header.cmsg_level != SOL_SOCKET || header.cmsg_type != SCM_RIGHTS) return;
-  const std::size_t count = (header.cmsg_len - CMSG_LEN(0)) / sizeof(int);
-  for (std::size_t i = 0; i < count; ++i) {
-    int fd = -1;
-    std::memcpy(&fd, CMSG_DATA(&header) + i * sizeof(int), sizeof(int));
-    fds.emplace_back(fd);
-  }
-}
 
 }  // namespace
 
@@ -66,24 +54,30 @@ Result<std::optional<BytesAndFds>> recv_with_fds(int socket, ByteSpan buffer) {
   message.msg_controllen = control.bytes.size();
   ssize_t received = -1;
   do {
-    received = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+    received = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
   } while (received < 0 && errno == EINTR);
   if (received < 0 && would_block(errno)) return std::optional<BytesAndFds>();
-  if (received < 0) {
+  if (received < 0)
     return Error{Code::kUnavailable, std::string("receiving on the local socket: ") + std::strerror(errno)};
-  }
 
-  // Owned before anything is judged, so that every way out closes them.
   BytesAndFds result{static_cast<std::size_t>(received), {}};
   for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr; header = CMSG_NXTHDR(&message, header)) {
-    append_fds(*header, result.fds);
-  }
-  if ((message.msg_flags & MSG_CTRUNC) != 0) {
-    return Error{Code::kInvalidArgument, "descriptors got lost on the local socket: more than " +
-                                             std::to_string(kMaxPassedFds) +
-                                             " came at once, or this process has too many open"};
+    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
+    const std::size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (std::size_t i = 0; i < count; ++i) {
+      int fd = -1;
+      std::memcpy(&fd, CMSG_DATA(header) + i * sizeof(int), sizeof(int));
+      result.fds.emplace_back(fd);
+    }
   }
   return std::optional<BytesAndFds>(std::move(result));
+}
+
+std::optional<ucred> peer_of(int socket) {
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return std::nullopt;
+  return peer;
 }
 
 }  // namespace hoplite

@@ -1,5 +1,7 @@
-// Bytes with descriptors attached, over a connected unix stream socket (SCM_RIGHTS).
+// Bytes with descriptors attached, over a connected unix stream socket (SCM_RIGHTS), and who is at its other end.
 #pragma once
+
+#include <sys/socket.h>
 
 #include <cstddef>
 #include <optional>
@@ -23,8 +25,11 @@ struct BytesAndFds {
   std::vector<UniqueFd> fds;
 };
 
-// Receives what is there, and up to kMaxPassedFds descriptors (close-on-exec). nullopt if the socket would block. More
-// descriptors than that, or none where the process has too many open already, is an error; none of them stays open.
+// Receives what is there, without waiting, and up to kMaxPassedFds descriptors (close-on-exec). nullopt if nothing is there.
+// More descriptors than that, or than this process may have open, are lost.
 Result<std::optional<BytesAndFds>> recv_with_fds(int socket, ByteSpan buffer);
+
+// What the kernel says about the process at the other end, at the time it connected or listened.
+std::optional<ucred> peer_of(int socket);
 
 }  // namespace hoplite

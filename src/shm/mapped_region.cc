@@ -6,8 +6,11 @@
 #include <cstring>
 #include <string>
 
-#include "base/bytes.h"
 #include "base/check.h"
+
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25  // Linux 6.1; not in Debian 12's headers
+#endif
 
 namespace hoplite {
 namespace {
@@ -40,15 +43,28 @@ Result<MappedRegion> MappedRegion::map(int fd, std::uint64_t bytes, int protecti
   return region;
 }
 
-MappedRegion::~MappedRegion() {
-  if (data_ != nullptr) munmap(data_, size_);
-}
+void Unmap::operator()(std::byte* data) const { munmap(data, size); }
 
 Result<void> MappedRegion::map_at(std::uint64_t offset, int fd, std::uint64_t bytes, int protection) {
   const std::uint64_t size = round_up(bytes, kPageBytes);
-  CHECK(offset % kPageBytes == 0 && size <= size_ && offset <= size_ - size, offset, size, size_);
-  if (mmap(data_ + offset, size, protection, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED) return cannot_map(size);
+  const std::uint64_t room = this->size();
+  CHECK(offset % kPageBytes == 0 && size <= room && offset <= room - size, offset, size, room);
+  if (mmap(data() + offset, size, protection, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED) return cannot_map(size);
   return {};
+}
+
+bool make_huge(ByteSpan memory) {
+  const std::uint64_t skipped = round_up(reinterpret_cast<std::uintptr_t>(memory.data()), MappedRegion::kAlignment) -
+                                reinterpret_cast<std::uintptr_t>(memory.data());
+  if (memory.size() < skipped + MappedRegion::kAlignment) return false;
+  const std::uint64_t bytes = (memory.size() - skipped) / MappedRegion::kAlignment * MappedRegion::kAlignment;
+  std::byte* start = memory.data() + skipped;
+  // The kernel collapses only what has at least one page. The rest of it then comes as zeros, without ever having been
+  // small pages that need copying.
+  for (std::uint64_t at = 0; at < bytes; at += MappedRegion::kAlignment) {
+    if (madvise(start + at, kPageBytes, MADV_POPULATE_WRITE) != 0) return false;
+  }
+  return madvise(start, bytes, MADV_COLLAPSE) == 0;
 }
 
 }  // namespace hoplite

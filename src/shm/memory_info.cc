@@ -13,8 +13,6 @@
 namespace hoplite {
 namespace {
 
-constexpr std::uint64_t kDefaultPercent = 30;
-
 // One version of cgroups: where its folders are mounted and what its files are called.
 struct CgroupFiles {
   const char* mount;
@@ -77,12 +75,7 @@ void apply_limits(const std::string& root, const CgroupFiles& files, std::string
 
 // Is "memory" one of the controllers in "cpu,memory"?
 bool has_memory_controller(const std::string& controllers) {
-  std::istringstream list(controllers);
-  std::string controller;
-  while (std::getline(list, controller, ',')) {
-    if (controller == "memory") return true;
-  }
-  return false;
+  return ("," + controllers + ",").find(",memory,") != std::string::npos;
 }
 
 }  // namespace
@@ -104,12 +97,6 @@ Result<MemoryInfo> read_memory_info(const std::string& root) {
     if (has_memory_controller(controllers)) apply_limits(root, kVersion1, path, info);
   }
   return info;
-}
-
-Result<std::uint64_t> default_arena_bytes() {
-  Result<MemoryInfo> info = read_memory_info();
-  if (!info) return info.error();
-  return info->total_bytes / 100 * kDefaultPercent;
 }
 
 }  // namespace hoplite

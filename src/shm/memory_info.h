@@ -17,7 +17,4 @@ struct MemoryInfo {
 // Files are read below `root`, which tests set: "<root>/proc/meminfo" and so on.
 Result<MemoryInfo> read_memory_info(const std::string& root = "");
 
-// 30 % of the total.
-Result<std::uint64_t> default_arena_bytes();
-
 }  // namespace hoplite

@@ -72,12 +72,5 @@ TEST_F(MemoryInfoTest, NoMeminfoIsAnError) {
   EXPECT_EQ(read_memory_info(root_).code(), Code::kInternal);
 }
 
-TEST(DefaultArenaTest, IsLessThanAThirdOfThisMachine) {
-  const std::uint64_t total = read_memory_info().value().total_bytes;
-  const std::uint64_t arena = default_arena_bytes().value();
-  EXPECT_LT(arena, total / 3);
-  EXPECT_GT(arena, total / 4);
-}
-
 }  // namespace
 }  // namespace hoplite

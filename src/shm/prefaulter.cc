@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <csignal>
 
-#include "shm/huge_pages.h"
+#include "shm/mapped_region.h"
 
 namespace hoplite {
 namespace {

@@ -11,9 +11,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "base/address.h"
 #include "base/limits.h"
@@ -33,10 +33,8 @@ class TransportHandler {
   virtual void on_data_plane(DataPlaneEvent event) = 0;
 };
 
-struct PeerRate {
-  NodeId node;
-  std::uint64_t bytes_per_second = 0;  // smoothed, while bytes were flowing from that peer to us
-};
+// Bytes per second, smoothed, while bytes were flowing from that peer to us.
+using PeerRates = std::map<NodeId, std::uint64_t>;
 
 struct TransportStats {
   std::uint64_t bulk_bytes_in = 0;
@@ -63,7 +61,7 @@ class Transport {
   virtual dataplane::DataPlane& data_plane() = 0;
 
   virtual TransportStats stats() const = 0;
-  virtual std::vector<PeerRate> rates() const = 0;
+  virtual PeerRates rates() const = 0;
 };
 
 struct TcpOptions {

@@ -93,7 +93,7 @@ class RawLine {
 class RawPeer {
  public:
   RawPeer(NodeRef self, const std::string& token)
-      : listener_(tcp::listen_on({"127.0.0.1", 0}).value()),
+      : listener_(tcp::listen_on({"127.0.0.1", 0}, 16).value()),
         identity_{self, tcp::local_address(listener_.get()), token} {}
 
   NodeRef self() const { return identity_.node; }

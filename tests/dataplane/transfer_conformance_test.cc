@@ -380,21 +380,37 @@ TEST_P(SharedConnectionTest, EqualJobsShare) {
 }
 
 // Neither parent sees that the child's link is shared: the child tells the less urgent one to wait.
-TEST_P(TransferConformanceTest, AnUrgentPullIsNotSlowedByOthersFromElsewhere) {
-  NodeOptions slow;
-  slow.slow = true;
-  const auto other = make_node(1, slow);
-  const auto urgent = make_node(2, slow);
-  const auto child = make_node(3);
-  constexpr std::uint64_t kSize = 8 * kMiB;
-  other->offer({7, 2}, 1, 0, pattern(kSize, 1));
-  urgent->offer(kId, 1, 0, pattern(kSize, 2));
-  fetch(*child, *other, 1, {0, kSize}, 1, {7, 2});
+class UrgentPullTest : public TransferConformanceTest {
+ protected:
+  static constexpr std::uint64_t kSize = 8 * kMiB;
+
+  UrgentPullTest() {
+    other->offer({7, 2}, 1, 0, pattern(kSize, 1));
+    urgent->offer(kId, 1, 0, pattern(kSize, 2));
+  }
+  void fetch_other() { fetch(*child, *other, 1, {0, kSize}, 1, {7, 2}); }
+  void fetch_urgent() {
+    child->open({2, {kSize, kSize}, 1, false});
+    PullRequest first = request(2, kId);
+    first.priority = Priority::kHigh;
+    pull(*child, *urgent, 2, first);
+  }
+  static NodeOptions slow() {
+    NodeOptions options;
+    options.slow = true;
+    return options;
+  }
+
+  const std::unique_ptr<TestNode> other = make_node(1, slow());
+  const std::unique_ptr<TestNode> urgent = make_node(2, slow());
+  const std::unique_ptr<TestNode> child = make_node(3);
+};
+HOPLITE_ALL_LINKS(UrgentPullTest);
+
+TEST_P(UrgentPullTest, IsNotSlowedByOthersFromElsewhere) {
+  fetch_other();
   ASSERT_TRUE(runs_until([&] { return child->valid(1, 0).front() > 0; }));
-  child->open({2, {kSize, kSize}, 1, false});
-  PullRequest first = request(2, kId);
-  first.priority = Priority::kHigh;
-  pull(*child, *urgent, 2, first);
+  fetch_urgent();
   ASSERT_TRUE(runs_until([&] { return child->valid(2, 0).front() > kSize / 2; }));
   const std::uint64_t before = child->valid(1, 0).front();
   ASSERT_TRUE(runs_until([&] { return child->ended_as(2, PullEnd::kComplete); }));
@@ -405,21 +421,10 @@ TEST_P(TransferConformanceTest, AnUrgentPullIsNotSlowedByOthersFromElsewhere) {
   EXPECT_THAT(child->silent, IsEmpty()) << "who waits gives signs of life";
 }
 
-TEST_P(TransferConformanceTest, APullThatStartsBehindAnUrgentOneWaitsForItsShare) {
-  NodeOptions slow;
-  slow.slow = true;
-  const auto other = make_node(1, slow);
-  const auto urgent = make_node(2, slow);
-  const auto child = make_node(3);
-  constexpr std::uint64_t kSize = 8 * kMiB;
-  other->offer({7, 2}, 1, 0, pattern(kSize, 1));
-  urgent->offer(kId, 1, 0, pattern(kSize, 2));
-  child->open({2, {kSize, kSize}, 1, false});
-  PullRequest first = request(2, kId);
-  first.priority = Priority::kHigh;
-  pull(*child, *urgent, 2, first);
+TEST_P(UrgentPullTest, MakesOneThatStartsBehindItWaitForItsShare) {
+  fetch_urgent();
   ASSERT_TRUE(runs_until([&] { return child->valid(2, 0).front() > 0; }));
-  fetch(*child, *other, 1, {0, kSize}, 1, {7, 2});
+  fetch_other();
   ASSERT_TRUE(runs_until([&] { return child->ended_as(2, PullEnd::kComplete); }));
   EXPECT_LE(child->valid(1, 0).front(), kSize / 10);
   ASSERT_TRUE(runs_until([&] { return child->ended_as(1, PullEnd::kComplete); }));

@@ -15,14 +15,12 @@ UniqueFd open_reserve() { return UniqueFd(open("/dev/null", O_RDONLY | O_CLOEXEC
 
 }  // namespace
 
-Acceptor::Acceptor(Loop& loop, UniqueFd listener, const Identity& identity, StrangerLog& log, Counters& counters,
-                   Accepted accepted)
-    : loop_(loop),
+Acceptor::Acceptor(Shared& shared, UniqueFd listener, const Identity& identity, Accepted accepted)
+    : shared_(shared),
+      loop_(shared.loop),
       listener_(std::move(listener)),
       reserve_(open_reserve()),
       identity_(identity),
-      log_(log),
-      counters_(counters),
       accepted_(std::move(accepted)) {
   loop_.add(listener_.get(), EPOLLIN, [this](std::uint32_t) { on_acceptable(); });
 }
@@ -54,17 +52,19 @@ void Acceptor::on_acceptable() {
 // Out of descriptors. A connection that stays in the backlog would wake us for ever, so it is taken and closed.
 void Acceptor::shed_one() {
   reserve_.reset();
-  if (accept_on(listener_.get())) ++counters_.rejected;
+  if (accept_on(listener_.get())) ++shared_.counters.rejected;
   reserve_ = open_reserve();
-  log_.refused(loop_.now(), "somebody", "no file descriptors are left (see ulimit -n)");
+  shared_.strangers.refused("somebody", "no file descriptors are left (see ulimit -n)");
   if (!pending_.empty()) reject(pending_.begin()->first, "no file descriptors are left", false);
 }
 
 void Acceptor::begin(UniqueFd fd) {
-  if (pending_.size() >= kMaxPending) reject(pending_.begin()->first, "too many connections that say nothing", true);
+  if (pending_.size() >= shared_.options.limits.sockets.max_handshakes)
+    reject(pending_.begin()->first, "too many connections that say nothing", true);
   const std::uint64_t number = ++last_number_;
   const int raw = fd.get();
-  pending_.emplace(number, Pending{std::move(fd), Handshake::acceptor(identity_), loop_.now() + kHandshakeTimeout});
+  pending_.emplace(number, Pending{std::move(fd), Handshake::acceptor(identity_),
+                                   loop_.now() + shared_.options.limits.sockets.handshake});
   loop_.add(raw, EPOLLIN, [this, number](std::uint32_t) { on_readable(number); });
   if (pending_.size() == 1) set_timer();
 }
@@ -90,8 +90,8 @@ void Acceptor::on_readable(std::uint64_t number) {
 void Acceptor::reject(std::uint64_t number, const std::string& why, bool tell_operator) {
   const auto it = pending_.find(number);
   if (tell_operator) {
-    ++counters_.rejected;
-    log_.refused(loop_.now(), peer_host(it->second.fd.get()), why);
+    ++shared_.counters.rejected;
+    shared_.strangers.refused(peer_host(it->second.fd.get()), why);
   }
   loop_.remove(it->second.fd.get());
   pending_.erase(it);

@@ -1,7 +1,7 @@
 // The listening socket: takes connections, does the handshake, hands on those that proved themselves.
 //
-// Strangers cost little and leave nothing: each pending connection keeps at most Handshake::kMaxMessageBytes and gets
-// kHandshakeTimeout; of more than kMaxPending the oldest goes. Loop thread only.
+// Strangers cost little and leave nothing: each pending connection keeps at most Handshake::kMaxMessageBytes, for a time that
+// is limited, as their number is: of more, the oldest goes. Loop thread only.
 #pragma once
 
 #include <cstdint>
@@ -10,28 +10,22 @@
 #include <memory>
 
 #include "transport/loop.h"
-#include "transport/tcp/counters.h"
 #include "transport/tcp/handshake.h"
+#include "transport/tcp/shared.h"
 #include "transport/tcp/socket.h"
-#include "transport/tcp/stranger_log.h"
 
 namespace hoplite::tcp {
 
 class Acceptor {
  public:
-  static constexpr std::size_t kMaxPending = 512;
-  static constexpr Duration kHandshakeTimeout = Duration::s(5);
-
   using Accepted = std::function<void(UniqueFd fd, const Hello& peer)>;
 
-  // `identity`, `log` and `counters` must outlive this.
-  Acceptor(Loop& loop, UniqueFd listener, const Identity& identity, StrangerLog& log, Counters& counters,
-           Accepted accepted);
+  // `shared` and `identity` outlive it.
+  Acceptor(Shared& shared, UniqueFd listener, const Identity& identity, Accepted accepted);
   ~Acceptor();
   Acceptor(const Acceptor&) = delete;
   Acceptor& operator=(const Acceptor&) = delete;
 
-  int listener() const { return listener_.get(); }
   // Ends every handshake under way; new ones use the identity as it is now.
   void drop_pending();
 
@@ -50,12 +44,11 @@ class Acceptor {
   void expire();
   void set_timer();
 
+  Shared& shared_;
   Loop& loop_;
   UniqueFd listener_;
   UniqueFd reserve_;  // given up for a moment to accept and close a connection when there are no descriptors left
   const Identity& identity_;
-  StrangerLog& log_;
-  Counters& counters_;
   Accepted accepted_;
   std::map<std::uint64_t, Pending> pending_;  // by arrival
   std::uint64_t last_number_ = 0;

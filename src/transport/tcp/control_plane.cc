@@ -42,7 +42,8 @@ struct ControlPlane::Inbound {
   bool gone = false;
 };
 
-ControlPlane::ControlPlane(const Environment& environment) : env_(environment), scratch_(kScratchBytes) {}
+ControlPlane::ControlPlane(Shared& shared, const Identity& identity)
+    : shared_(shared), identity_(identity), scratch_(kScratchBytes) {}
 
 ControlPlane::~ControlPlane() { disconnect_all(); }
 
@@ -71,14 +72,13 @@ ControlPlane::OutboundPtr ControlPlane::dial(NodeRef node, const Address& addres
   auto peer = std::make_shared<Outbound>();
   peer->node = node;
   peer->address = address;
-  Dial::Options options{address, Role::kControl, node, {}};
+  Dial::Options options{shared_.options.limits.sockets, address, Role::kControl, node, {}};
   // The Dial is the Outbound's own; holding it strongly would be a cycle.
   const std::weak_ptr<Outbound> weak = peer;
   options.on_claim = [this, weak](NodeRef claimed) { return on_claim(weak.lock(), claimed); };
-  peer->dial =
-      std::make_unique<Dial>(env_.loop, env_.identity, std::move(options), [this, weak](Dial::Outcome outcome) {
-        if (const OutboundPtr still = weak.lock()) on_dialled(still, std::move(outcome));
-      });
+  peer->dial = std::make_unique<Dial>(shared_.loop, identity_, std::move(options), [this, weak](Dial::Outcome outcome) {
+    if (const OutboundPtr still = weak.lock()) on_dialled(still, std::move(outcome));
+  });
   if (node == NodeRef{}) {
     by_address_[address] = peer;
   } else {
@@ -94,14 +94,14 @@ void ControlPlane::enqueue(const OutboundPtr& peer, const Message& message, Byte
   encode_message(message, queue);
   queue.append(reinterpret_cast<const char*>(payload.data()), payload.size());
   const auto length = static_cast<std::uint32_t>(queue.size() - start - kLengthBytes);
-  CHECK(length <= env_.limits.max_message_bytes, type_name(message), length);
+  CHECK(length <= shared_.options.limits.max_message_bytes, type_name(message), length);
   std::memcpy(queue.data() + start, &length, kLengthBytes);
-  if (queue.size() - peer->sent > kMaxQueuedBytes) {
+  if (queue.size() - peer->sent > shared_.options.limits.sockets.max_queued_bytes) {
     // Handlers are not called from inside a call of ours.
     forget(peer);
     if (peer->node == NodeRef{}) return;
-    env_.loop.post([this, node = peer->node, alive = std::weak_ptr(alive_)] {
-      if (!alive.expired()) env_.handler.on_peer_lost(node, Loss::kClosed);
+    shared_.loop.post([this, node = peer->node, alive = std::weak_ptr(alive_)] {
+      if (!alive.expired()) shared_.handler.on_peer_lost(node, Loss::kClosed);
     });
     return;
   }
@@ -128,7 +128,7 @@ void ControlPlane::flush(const OutboundPtr& peer) {
     if (sent < 0 && !would_block(errno)) return lose(peer, Loss::kClosed);
     if (sent > 0) {
       peer->sent += static_cast<std::size_t>(sent);
-      env_.limiter.charge(env_.loop.now(), static_cast<std::uint64_t>(sent));
+      shared_.limiter.charge(shared_.loop.now(), static_cast<std::uint64_t>(sent));
     }
     if (sent < 0 || static_cast<std::size_t>(sent) < wanted) break;
   }
@@ -141,7 +141,7 @@ void ControlPlane::flush(const OutboundPtr& peer) {
     peer->queue.erase(0, std::exchange(peer->sent, 0));
   }
   if (blocked != std::exchange(peer->blocked, blocked))
-    env_.loop.modify(peer->fd.get(), blocked ? EPOLLIN | EPOLLOUT : EPOLLIN);
+    shared_.loop.modify(peer->fd.get(), blocked ? EPOLLIN | EPOLLOUT : EPOLLIN);
 }
 
 // --- connections that we dial
@@ -183,8 +183,8 @@ void ControlPlane::absorb(const OutboundPtr& into, const OutboundPtr& from) {
 void ControlPlane::on_dialled(const OutboundPtr& peer, Dial::Outcome outcome) {
   if (outcome.failure) {
     if (outcome.failure->tell_operator) {
-      ++env_.counters.rejected;
-      env_.log.refused(env_.loop.now(), peer->address.host, outcome.failure->why);
+      ++shared_.counters.rejected;
+      shared_.strangers.refused(peer->address.host, outcome.failure->why);
     }
     return lose(peer, outcome.failure->loss);
   }
@@ -201,9 +201,9 @@ void ControlPlane::on_dialled(const OutboundPtr& peer, Dial::Outcome outcome) {
   }
   peer->dial.reset();
   peer->fd = std::move(outcome.fd);
-  peer->counted = std::make_unique<ConnectionCount>(env_.counters);
+  peer->counted = std::make_unique<ConnectionCount>(shared_.counters);
   tune_control(peer->fd.get());
-  env_.loop.add(peer->fd.get(), EPOLLIN, [this, peer](std::uint32_t events) { on_outbound_event(peer, events); });
+  shared_.loop.add(peer->fd.get(), EPOLLIN, [this, peer](std::uint32_t events) { on_outbound_event(peer, events); });
   mark_dirty(peer);
 }
 
@@ -217,23 +217,21 @@ void ControlPlane::on_outbound_event(const OutboundPtr& peer, std::uint32_t even
   if (events & EPOLLOUT) flush(peer);
 }
 
-void ControlPlane::forget(const OutboundPtr& peer) {
+void ControlPlane::forget(OutboundPtr peer) {
   if (std::exchange(peer->gone, true)) return;
-  const OutboundPtr keep = peer;  // the reference may be the map's own
-  if (const auto it = by_node_.find(keep->node); it != by_node_.end() && it->second == keep) by_node_.erase(it);
-  if (const auto it = by_address_.find(keep->address); it != by_address_.end() && it->second == keep)
+  if (const auto it = by_node_.find(peer->node); it != by_node_.end() && it->second == peer) by_node_.erase(it);
+  if (const auto it = by_address_.find(peer->address); it != by_address_.end() && it->second == peer)
     by_address_.erase(it);
-  keep->dial.reset();
-  keep->counted.reset();
-  if (!keep->fd) return;
-  env_.loop.remove(keep->fd.get());
-  keep->fd.reset();
+  peer->dial.reset();
+  peer->counted.reset();
+  if (!peer->fd) return;
+  shared_.loop.remove(peer->fd.get());
+  peer->fd.reset();
 }
 
-void ControlPlane::lose(const OutboundPtr& peer, Loss why) {
-  const OutboundPtr keep = peer;
-  forget(keep);
-  if (keep->node != NodeRef{}) env_.handler.on_peer_lost(keep->node, why);
+void ControlPlane::lose(OutboundPtr peer, Loss why) {
+  forget(peer);
+  if (peer->node != NodeRef{}) shared_.handler.on_peer_lost(peer->node, why);
 }
 
 // --- connections that peers dialled
@@ -246,26 +244,25 @@ void ControlPlane::adopt(UniqueFd fd, const Hello& hello) {
   }
   tune_control(fd.get());
   const int raw = fd.get();
-  const InboundPtr peer(new Inbound{hello.node, std::move(fd), ConnectionCount(env_.counters), {}});
+  const InboundPtr peer(new Inbound{hello.node, std::move(fd), ConnectionCount(shared_.counters), {}});
   inbound_[hello.node.id] = peer;
-  env_.loop.add(raw, EPOLLIN, [this, peer](std::uint32_t) { on_inbound_readable(peer); });
+  shared_.loop.add(raw, EPOLLIN, [this, peer](std::uint32_t) { on_inbound_readable(peer); });
 }
 
-void ControlPlane::on_inbound_readable(const InboundPtr& peer) {
+void ControlPlane::on_inbound_readable(InboundPtr peer) {
   const ssize_t got = recv(peer->fd.get(), scratch_.data(), scratch_.size(), MSG_DONTWAIT);
   if (got < 0 && would_block(errno)) return;
   if (got <= 0) return lose(peer, "");
   const ByteView fresh(scratch_.data(), static_cast<std::size_t>(got));
-  const InboundPtr keep = peer;
-  std::vector<std::byte>& partial = keep->partial;
+  std::vector<std::byte>& partial = peer->partial;
   if (partial.empty()) {
-    const std::size_t used = deliver(keep, fresh);
+    const std::size_t used = deliver(peer, fresh);
     partial.assign(fresh.begin() + static_cast<std::ptrdiff_t>(used), fresh.end());
     return;
   }
   // Memory grows with what has arrived, not with what was announced.
   partial.insert(partial.end(), fresh.begin(), fresh.end());
-  const std::size_t used = deliver(keep, partial);
+  const std::size_t used = deliver(peer, partial);
   partial.erase(partial.begin(), partial.begin() + static_cast<std::ptrdiff_t>(used));
   if (partial.empty()) std::vector<std::byte>().swap(partial);
 }
@@ -275,7 +272,7 @@ std::size_t ControlPlane::deliver(const InboundPtr& peer, ByteView in) {
   while (in.size() - used >= kLengthBytes) {
     std::uint32_t length = 0;
     std::memcpy(&length, in.data() + used, kLengthBytes);
-    if (length > env_.limits.max_message_bytes) {
+    if (length > shared_.options.limits.max_message_bytes) {
       lose(peer, "it announced a message of " + std::to_string(length) + " bytes");
       return used;
     }
@@ -286,25 +283,23 @@ std::size_t ControlPlane::deliver(const InboundPtr& peer, ByteView in) {
       return used;
     }
     used += kLengthBytes + length;
-    env_.handler.on_message(peer->node, std::move(decoded->message), decoded->payload);
+    shared_.handler.on_message(peer->node, std::move(decoded->message), decoded->payload);
     if (peer->gone) return used;
   }
   return used;
 }
 
-void ControlPlane::close(const InboundPtr& peer) {
+void ControlPlane::close(InboundPtr peer) {
   if (std::exchange(peer->gone, true)) return;
-  const InboundPtr keep = peer;
-  if (const auto it = inbound_.find(keep->node.id); it != inbound_.end() && it->second == keep) inbound_.erase(it);
-  env_.loop.remove(keep->fd.get());
-  keep->fd.reset();
+  if (const auto it = inbound_.find(peer->node.id); it != inbound_.end() && it->second == peer) inbound_.erase(it);
+  shared_.loop.remove(peer->fd.get());
+  peer->fd.reset();
 }
 
-void ControlPlane::lose(const InboundPtr& peer, const std::string& why) {
-  const InboundPtr keep = peer;
-  if (!why.empty()) env_.log.refused(env_.loop.now(), peer_host(keep->fd.get()), why);
-  close(keep);
-  env_.handler.on_peer_lost(keep->node, Loss::kClosed);
+void ControlPlane::lose(InboundPtr peer, const std::string& why) {
+  if (!why.empty()) shared_.strangers.refused(peer_host(peer->fd.get()), why);
+  close(peer);
+  shared_.handler.on_peer_lost(peer->node, Loss::kClosed);
 }
 
 // --- both

@@ -13,30 +13,16 @@
 #include <vector>
 
 #include "transport/loop.h"
-#include "transport/tcp/counters.h"
 #include "transport/tcp/dial.h"
-#include "transport/tcp/rate_limiter.h"
-#include "transport/tcp/stranger_log.h"
+#include "transport/tcp/shared.h"
 #include "transport/transport.h"
 
 namespace hoplite::tcp {
 
 class ControlPlane {
  public:
-  // What is queued for a peer that does not read; beyond it the connection is given up.
-  static constexpr std::size_t kMaxQueuedBytes = 64 * kMiB;
-
-  struct Environment {  // all of it outlives the ControlPlane
-    Loop& loop;
-    TransportHandler& handler;
-    const Identity& identity;
-    const Limits& limits;
-    RateLimiter& limiter;
-    StrangerLog& log;
-    Counters& counters;
-  };
-
-  explicit ControlPlane(const Environment& environment);
+  // `shared` and `identity` outlive it.
+  ControlPlane(Shared& shared, const Identity& identity);
   ~ControlPlane();
   ControlPlane(const ControlPlane&) = delete;
   ControlPlane& operator=(const ControlPlane&) = delete;
@@ -56,6 +42,7 @@ class ControlPlane {
   struct Inbound;
   using OutboundPtr = std::shared_ptr<Outbound>;
   using InboundPtr = std::shared_ptr<Inbound>;
+  // Functions that let go of a connection take the pointer by value: a reference may be to the map's own.
 
   OutboundPtr dial(NodeRef node, const Address& address);
   OutboundPtr find_by_address(const Address& address) const;
@@ -67,16 +54,17 @@ class ControlPlane {
   void on_outbound_event(const OutboundPtr& peer, std::uint32_t events);
   void flush(const OutboundPtr& peer);
   void mark_dirty(const OutboundPtr& peer);
-  void forget(const OutboundPtr& peer);
-  void lose(const OutboundPtr& peer, Loss why);
+  void forget(OutboundPtr peer);
+  void lose(OutboundPtr peer, Loss why);
 
-  void on_inbound_readable(const InboundPtr& peer);
+  void on_inbound_readable(InboundPtr peer);
   // How many bytes of `in` were whole messages; they have been handed to the handler.
   std::size_t deliver(const InboundPtr& peer, ByteView in);
-  void close(const InboundPtr& peer);
-  void lose(const InboundPtr& peer, const std::string& why);
+  void close(InboundPtr peer);
+  void lose(InboundPtr peer, const std::string& why);
 
-  Environment env_;
+  Shared& shared_;
+  const Identity& identity_;
   std::unordered_map<NodeRef, OutboundPtr> by_node_;
   std::map<Address, OutboundPtr> by_address_;  // dialled by send_to_address, until we know who it is
   std::vector<OutboundPtr> dirty_;             // have something to flush

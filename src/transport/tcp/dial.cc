@@ -9,23 +9,17 @@
 namespace hoplite::tcp {
 namespace {
 
-// A lost SYN is sent again after 1 s; a peer that is only slow answers within that, one that is gone is given up as
-// fast as a silent one is.
-constexpr Duration kConnectTimeout = Duration::s(1);
-// Four messages of a few hundred bytes: a process that does not manage them in this time is stopped or overwhelmed.
-constexpr Duration kHandshakeTimeout = Duration::s(1);
-
 Loss loss_of(int connect_error) { return connect_error == ECONNREFUSED ? Loss::kRefused : Loss::kTimedOut; }
 
 }  // namespace
 
 Dial::Dial(Loop& loop, const Identity& self, Options options, std::function<void(Outcome)> done)
     : loop_(loop),
-      address_(std::move(options.address)),
       handshake_(Handshake::dialler(self, options.role, options.whom)),
+      greeting_(options.limits.greeting),
       done_(std::move(done)) {
   handshake_.on_claim(std::move(options.on_claim));
-  Connecting connecting = start_connect(address_);
+  Connecting connecting = start_connect(options.address);
   fd_ = std::move(connecting.fd);
   connect_error_ = connecting.error;
   if (!fd_) {
@@ -33,7 +27,7 @@ Dial::Dial(Loop& loop, const Identity& self, Options options, std::function<void
     return;
   }
   loop_.add(fd_.get(), EPOLLOUT, [this](std::uint32_t) { connected_ ? on_readable() : on_connected(); });
-  set_timer(kConnectTimeout);
+  set_timer(options.limits.connect);
 }
 
 Dial::~Dial() {
@@ -47,7 +41,7 @@ void Dial::on_connected() {
     return finish(HandshakeFailure{loss_of(connect_error_), false, std::strerror(connect_error_)});
   connected_ = true;
   loop_.modify(fd_.get(), EPOLLIN);
-  set_timer(kHandshakeTimeout);
+  set_timer(greeting_);
   on_readable();
 }
 

@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 
+#include "base/limits.h"
 #include "transport/loop.h"
 #include "transport/tcp/handshake.h"
 #include "transport/tcp/socket.h"
@@ -15,6 +16,7 @@ namespace hoplite::tcp {
 class Dial {
  public:
   struct Options {
+    const SocketLimits& limits;
     Address address;
     Role role = Role::kControl;
     NodeRef whom;                           // nil = whoever listens there
@@ -40,8 +42,8 @@ class Dial {
   void set_timer(Duration timeout);
 
   Loop& loop_;
-  const Address address_;
   Handshake handshake_;
+  const Duration greeting_;  // how long the handshake may take
   std::function<void(Outcome)> done_;
   UniqueFd fd_;
   int connect_error_ = 0;

@@ -29,7 +29,7 @@ class FakePeer {
   static constexpr NodeRef kRef{NodeId{666}, 1};
 
   void connect_to(const Address& address) { fd_ = start_connect(address).fd; }
-  void listen() { listener_ = listen_on({"127.0.0.1", 0}).value(); }
+  void listen() { listener_ = listen_on({"127.0.0.1", 0}, 16).value(); }
   Address address() const { return local_address(listener_.get()); }
   // One step of waiting for a connection; true when there is one.
   bool accepted() {
@@ -200,7 +200,7 @@ TEST_P(HostileTest, ADialThatIsNotAnsweredTimesOut) {
 
 TEST_P(HostileTest, ManyIdleConnectionsAreBounded) {
   const auto node = make_node(1);
-  std::vector<FakePeer> idle(Acceptor::kMaxPending + 100);
+  std::vector<FakePeer> idle(SocketLimits{}.max_handshakes + 100);
   rlimit files{};
   getrlimit(RLIMIT_NOFILE, &files);
   if (files.rlim_cur < 2 * idle.size() + 200) {

@@ -10,22 +10,21 @@ namespace {
 
 // Under a rate limit the wire is slow for certain: short turns also for a stream that is alone, so that the next choice is
 // made soon.
-std::uint64_t turn_bytes(const IoThread::Options& options) {
-  return options.limiter.unlimited() ? options.limits.max_frame_bytes
-                                     : std::min(options.limits.max_frame_bytes, options.limits.shared_frame_bytes);
+std::uint64_t turn_bytes(const Shared& shared) {
+  const Limits& limits = shared.options.limits;
+  return shared.limiter.unlimited() ? limits.max_frame_bytes
+                                    : std::min(limits.max_frame_bytes, limits.shared_frame_bytes);
 }
 
 }  // namespace
 
-IoThread::IoThread(const Options& options, const Identity& identity)
-    : options_(options),
+IoThread::IoThread(Shared& shared, Host& host, std::uint32_t index, const Identity& identity)
+    : shared_(shared),
+      host_(host),
       identity_(identity),
-      dialler_({loop_, identity_, options.limiter, options.meters, options.counters, options.refused}),
-      lane_({options.index, options.limits, turn_bytes(options)}, *this, dialler_) {
+      lane_({index, shared.options.limits, turn_bytes(shared)}, *this, *this) {
   loop_.after_batch([this] { after_batch(); });
 }
-
-IoThread::~IoThread() { stop(); }
 
 void IoThread::start() {
   // Signals are the main thread's business. A thread inherits the mask of the one that starts it.
@@ -50,12 +49,20 @@ void IoThread::run(std::function<void(dataplane::Lane&)> command) {
 
 void IoThread::adopt(UniqueFd fd, NodeRef child, ChannelId channel) {
   // std::function must be copyable, a descriptor is not.
-  auto shared = std::make_shared<UniqueFd>(std::move(fd));
-  loop_.post([this, shared, child, channel] {
+  auto connection = std::make_shared<UniqueFd>(std::move(fd));
+  loop_.post([this, connection, child, channel] {
     lane_.adopt(child, channel, [&](dataplane::LinkUser& user) {
-      return std::make_unique<TcpLink>(dialler_.context(), std::move(*shared), user);
+      return std::make_unique<TcpLink>(LinkContext{loop_, identity_, shared_}, std::move(*connection), user);
     });
   });
+}
+
+std::unique_ptr<dataplane::Link> IoThread::dial(NodeRef parent, const Address& address, dataplane::LinkUser& user) {
+  return std::make_unique<TcpLink>(LinkContext{loop_, identity_, shared_}, parent, address, user);
+}
+
+void IoThread::wake(std::uint32_t lane, dataplane::BufferPtr buffer) {
+  host_.run(lane, [buffer = std::move(buffer)](dataplane::Lane& other) { other.wake(*buffer); });
 }
 
 void IoThread::rename(const Identity& identity) {
@@ -65,7 +72,7 @@ void IoThread::rename(const Identity& identity) {
 void IoThread::after_batch() {
   lane_.settle();
   // Spinning without transfers would only take a processor from those who have work.
-  if (options_.busy_poll) loop_.set_busy_poll(lane_.busy());
+  if (shared_.options.busy_poll) loop_.set_busy_poll(lane_.busy());
   arm_timer();
 }
 

@@ -10,23 +10,22 @@
 
 namespace hoplite::tcp {
 
-class IoThread final : private dataplane::Lane::Host {
+class IoThread final : private dataplane::Lane::Host, private dataplane::LinkDialler {
  public:
-  struct Options {  // the references outlive it; the functions are thread-safe
-    std::uint32_t index = 0;
-    bool busy_poll = false;
-    const Limits& limits;
-    RateLimiter& limiter;
-    RateMeters& meters;
-    Counters& counters;
-    std::function<void(dataplane::LaneEvents)> deliver;
-    std::function<void(std::uint32_t lane, dataplane::BufferPtr buffer)> wake;
-    std::function<void(std::string host, std::string why)> refused;  // a peer that is to be told to the operator
+  class Host {
+   public:
+    // Calls `command` on that thread. Thread-safe.
+    virtual void run(std::uint32_t lane, std::function<void(dataplane::Lane&)> command) = 0;
+    // To DataPlane::take on the loop thread. Thread-safe.
+    virtual void deliver(dataplane::LaneEvents events) = 0;
+
+   protected:
+    ~Host() = default;
   };
 
-  // Runs from `start` on, until it is stopped or destroyed.
-  IoThread(const Options& options, const Identity& identity);
-  ~IoThread();
+  // Runs from `start` on, until it is stopped or destroyed. `shared` and `host` outlive it.
+  IoThread(Shared& shared, Host& host, std::uint32_t index, const Identity& identity);
+  ~IoThread() { stop(); }
   IoThread(const IoThread&) = delete;
   IoThread& operator=(const IoThread&) = delete;
 
@@ -42,15 +41,16 @@ class IoThread final : private dataplane::Lane::Host {
 
  private:
   Time now() const override { return loop_.now(); }
-  void deliver(dataplane::LaneEvents events) override { options_.deliver(std::move(events)); }
-  void wake(std::uint32_t lane, dataplane::BufferPtr buffer) override { options_.wake(lane, std::move(buffer)); }
+  void deliver(dataplane::LaneEvents events) override { host_.deliver(std::move(events)); }
+  void wake(std::uint32_t lane, dataplane::BufferPtr buffer) override;
+  std::unique_ptr<dataplane::Link> dial(NodeRef parent, const Address& address, dataplane::LinkUser& user) override;
   void after_batch();
   void arm_timer();
 
-  const Options options_;
+  Shared& shared_;
+  Host& host_;
   Loop loop_;
   Identity identity_;
-  TcpDialler dialler_;
   dataplane::Lane lane_;
   Loop::TimerId timer_ = 0;
   Time timer_at_ = Time::never();

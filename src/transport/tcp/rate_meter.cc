@@ -45,11 +45,11 @@ void RateMeters::forget(NodeId node) {
   meters_.erase(node);
 }
 
-std::vector<PeerRate> RateMeters::rates() const {
+PeerRates RateMeters::rates() const {
   const std::lock_guard lock(mutex_);
-  std::vector<PeerRate> out;
+  PeerRates out;
   for (const auto& [node, meter] : meters_) {
-    if (const std::uint64_t rate = meter->bytes_per_second(); rate > 0) out.push_back({node, rate});
+    if (const std::uint64_t rate = meter->bytes_per_second(); rate > 0) out.emplace(node, rate);
   }
   return out;
 }

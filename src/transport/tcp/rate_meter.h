@@ -5,7 +5,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <vector>
 
 #include "base/node_id.h"
 #include "base/time.h"
@@ -30,7 +29,7 @@ class RateMeters {
  public:
   std::shared_ptr<RateMeter> of(NodeId node);
   void forget(NodeId node);
-  std::vector<PeerRate> rates() const;
+  PeerRates rates() const;
 
  private:
   mutable std::mutex mutex_;

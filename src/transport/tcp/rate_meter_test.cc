@@ -43,7 +43,7 @@ TEST(RateMeters, KeepsOneForEachPeerUntilForgotten) {
   flow(*meters.of(NodeId{7}), now, 50);
   meters.of(NodeId{8});
   ASSERT_EQ(meters.rates().size(), 1U);
-  EXPECT_EQ(meters.rates()[0].node, NodeId{7});
+  EXPECT_EQ(meters.rates().begin()->first, NodeId{7});
   meters.forget(NodeId{7});
   EXPECT_TRUE(meters.rates().empty());
 }

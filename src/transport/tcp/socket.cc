@@ -1,6 +1,7 @@
 #include "transport/tcp/socket.h"
 
 #include <arpa/inet.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -23,8 +24,6 @@ constexpr int kKeepaliveProbes = (kVanishedAfterSeconds - kKeepaliveIdleSeconds)
 
 // Enough to keep 10 Gbit/s busy while the I/O thread is elsewhere for 100 us; at 500 Mbit/s a newcomer waits 2 ms.
 constexpr int kUnsentBytes = 128 * static_cast<int>(kKiB);
-
-constexpr int kBacklog = 1024;  // a whole cluster dialling at once
 
 struct SocketAddress {
   sockaddr_storage storage{};
@@ -53,17 +52,11 @@ Result<SocketAddress> to_socket_address(const Address& address) {
 }
 
 Address from_socket_address(const SocketAddress& from) {
-  std::array<char, INET6_ADDRSTRLEN> text{};
-  if (from.storage.ss_family == AF_INET) {
-    sockaddr_in v4{};
-    std::memcpy(&v4, &from.storage, sizeof v4);
-    inet_ntop(AF_INET, &v4.sin_addr, text.data(), text.size());
-    return {text.data(), ntohs(v4.sin_port)};
-  }
-  sockaddr_in6 v6{};
-  std::memcpy(&v6, &from.storage, sizeof v6);
-  inet_ntop(AF_INET6, &v6.sin6_addr, text.data(), text.size());
-  return {text.data(), ntohs(v6.sin6_port)};
+  std::array<char, NI_MAXHOST> host{};
+  getnameinfo(from.get(), from.size, host.data(), host.size(), nullptr, 0, NI_NUMERICHOST);
+  sockaddr_in v4{};
+  std::memcpy(&v4, &from.storage, sizeof v4);  // the port is at the same place for both families
+  return {host.data(), ntohs(v4.sin_port)};
 }
 
 // Options that a kernel may lack are not worth failing for.
@@ -91,7 +84,7 @@ void notice_vanished_peers(int fd) {
 
 }  // namespace
 
-Result<UniqueFd> listen_on(const Address& address) {
+Result<UniqueFd> listen_on(const Address& address, int backlog) {
   const auto where = to_socket_address(address);
   if (!where) return where.error();
   const auto failed = [&](int error) {
@@ -102,7 +95,7 @@ Result<UniqueFd> listen_on(const Address& address) {
   UniqueFd fd = open_socket(*where);
   if (!fd) return failed(errno);
   set_option(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);  // a restarted daemon takes its port back at once
-  if (bind(fd.get(), where->get(), where->size) != 0 || listen(fd.get(), kBacklog) != 0) return failed(errno);
+  if (bind(fd.get(), where->get(), where->size) != 0 || listen(fd.get(), backlog) != 0) return failed(errno);
   return fd;
 }
 

@@ -11,7 +11,7 @@
 namespace hoplite::tcp {
 
 // kInvalidArgument for what is not a numeric address, kUnavailable with the reason if it cannot be listened on.
-Result<UniqueFd> listen_on(const Address& address);
+Result<UniqueFd> listen_on(const Address& address, int backlog);
 
 // A connect that is under way: writable when it is decided, see connect_error. An errno instead of a descriptor if it
 // has failed already; EINVAL for what is not a numeric address.

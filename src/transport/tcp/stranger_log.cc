@@ -1,22 +1,24 @@
 #include "transport/tcp/stranger_log.h"
 
+#include <utility>
+
 namespace hoplite::tcp {
-namespace {
 
-constexpr std::size_t kMaxTold = 1024;                // as many lines per period, and 100 KiB
-constexpr Duration kForgetAfter = Duration::s(3600);  // a misconfigured node is named again every hour
-
-}  // namespace
-
-void StrangerLog::refused(Time now, const std::string& host, const std::string& why) {
+void StrangerLog::refused(std::string host, std::string why) {
   if (!log_) return;
-  if (now >= forget_at_) {
+  loop_.post([this, alive = std::weak_ptr(alive_), host = std::move(host), why = std::move(why)] {
+    if (!alive.expired()) tell(host, why);
+  });
+}
+
+void StrangerLog::tell(const std::string& host, const std::string& why) {
+  if (loop_.now() >= forget_at_) {
     told_.clear();
-    forget_at_ = now + kForgetAfter;
+    forget_at_ = loop_.now() + limits_.strangers_for;
   }
-  if (told_.size() >= kMaxTold || !told_.insert(host).second) return;
+  if (told_.size() >= limits_.max_strangers || !told_.insert(host).second) return;
   log_("refused a connection with " + host + ": " + why);
-  if (told_.size() == kMaxTold)
+  if (told_.size() == limits_.max_strangers)
     log_("refused connections of too many hosts; the next ones are not reported for an hour");
 }
 

@@ -34,28 +34,25 @@ std::uint64_t trim(std::span<iovec> parts, std::uint64_t bytes) {
 }  // namespace
 
 TcpLink::TcpLink(const LinkContext& context, NodeRef parent, const Address& address, dataplane::LinkUser& user)
-    : context_(context), user_(user), meter_(context.meters.of(parent.id)) {
-  dial_ = std::make_unique<Dial>(context_.loop, context_.identity, Dial::Options{address, Role::kBulk, parent, {}},
-                                 [this, address](Dial::Outcome outcome) { on_dialled(address, std::move(outcome)); });
+    : context_(context), user_(user), meter_(context.shared.meters.of(parent.id)) {
+  dial_ =
+      std::make_unique<Dial>(context_.loop, context_.identity,
+                             Dial::Options{context_.shared.options.limits.sockets, address, Role::kBulk, parent, {}},
+                             [this, address](Dial::Outcome outcome) { on_dialled(address, std::move(outcome)); });
 }
 
 TcpLink::TcpLink(const LinkContext& context, UniqueFd fd, dataplane::LinkUser& user) : context_(context), user_(user) {
   establish(std::move(fd));
 }
 
-TcpLink::~TcpLink() {
-  give_back_tokens();
-  context_.loop.cancel(token_timer_);
-  context_.loop.cancel(tail_timer_);
-  if (fd_) context_.loop.remove(fd_.get());
-}
+TcpLink::~TcpLink() { close(); }
 
 void TcpLink::on_dialled(const Address& address, Dial::Outcome outcome) {
   dial_.reset();
   if (outcome.failure) {
     if (outcome.failure->tell_operator) {
-      ++context_.counters.rejected;
-      context_.refused(address.host, outcome.failure->why);
+      ++context_.shared.counters.rejected;
+      context_.shared.strangers.refused(address.host, outcome.failure->why);
     }
     return break_off();
   }
@@ -65,13 +62,18 @@ void TcpLink::on_dialled(const Address& address, Dial::Outcome outcome) {
 
 void TcpLink::establish(UniqueFd fd) {
   fd_ = std::move(fd);
-  counted_ = std::make_unique<ConnectionCount>(context_.counters);
+  counted_ = std::make_unique<ConnectionCount>(context_.shared.counters);
   tune_bulk(fd_.get());
   context_.loop.add(fd_.get(), EPOLLIN, [this](std::uint32_t events) { on_event(events); });
 }
 
 void TcpLink::break_off() {
   if (std::exchange(broken_, true)) return;
+  close();
+  user_.on_broken();
+}
+
+void TcpLink::close() {
   dial_.reset();
   counted_.reset();
   context_.loop.cancel(std::exchange(token_timer_, 0));
@@ -81,7 +83,6 @@ void TcpLink::break_off() {
     fd_.reset();
   }
   give_back_tokens();
-  user_.on_broken();
 }
 
 void TcpLink::on_event(std::uint32_t events) {
@@ -139,7 +140,7 @@ bool TcpLink::receive_some() {
 void TcpLink::take_payload(std::uint64_t bytes) {
   payload_left_ -= bytes;
   received_ += bytes;
-  context_.counters.bulk_bytes_in.fetch_add(bytes, std::memory_order_relaxed);
+  context_.shared.counters.bulk_bytes_in.fetch_add(bytes, std::memory_order_relaxed);
   if (meter_) meter_->record(context_.loop.now(), bytes);
   user_.on_data_bytes(bytes);
 }
@@ -237,7 +238,7 @@ bool TcpLink::send_some() {
   const std::size_t count = gather(parts);
   std::uint64_t wanted = 0;
   for (std::size_t i = 0; i < count; ++i) wanted += parts[i].iov_len;
-  if (!context_.limiter.unlimited()) {
+  if (!context_.shared.limiter.unlimited()) {
     if (tokens_ == 0 && !take_tokens(wanted)) return false;
     wanted = trim({parts.data(), count}, std::min(wanted, tokens_));
   }
@@ -274,7 +275,7 @@ void TcpLink::account(std::uint64_t sent) {
   }
   if (!data_.active || sent == 0) return;
   const std::uint64_t header_left = FrameHeader::kSize - std::min<std::uint64_t>(data_.sent, FrameHeader::kSize);
-  context_.counters.bulk_bytes_out.fetch_add(sent - std::min(sent, header_left), std::memory_order_relaxed);
+  context_.shared.counters.bulk_bytes_out.fetch_add(sent - std::min(sent, header_left), std::memory_order_relaxed);
   data_.sent += sent;
   if (data_.sent == data_.size()) data_ = DataFrame{};
 }
@@ -282,7 +283,7 @@ void TcpLink::account(std::uint64_t sent) {
 // False if they are for later: a timer will go on.
 bool TcpLink::take_tokens(std::uint64_t wanted) {
   const Time now = monotonic_now();
-  const auto grant = context_.limiter.take(now, wanted);
+  const auto grant = context_.shared.limiter.take(now, wanted);
   tokens_ = grant.bytes;
   if (grant.at <= now) return true;
   token_timer_ = context_.loop.at(grant.at, [this] {
@@ -292,7 +293,7 @@ bool TcpLink::take_tokens(std::uint64_t wanted) {
   return false;
 }
 
-void TcpLink::give_back_tokens() { context_.limiter.give_back(std::exchange(tokens_, 0)); }
+void TcpLink::give_back_tokens() { context_.shared.limiter.give_back(std::exchange(tokens_, 0)); }
 
 void TcpLink::push_tail_soon() {
   if (tail_timer_ != 0) return;

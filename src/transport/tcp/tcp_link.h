@@ -12,10 +12,8 @@
 
 #include "dataplane/link.h"
 #include "transport/loop.h"
-#include "transport/tcp/counters.h"
 #include "transport/tcp/dial.h"
-#include "transport/tcp/rate_limiter.h"
-#include "transport/tcp/rate_meter.h"
+#include "transport/tcp/shared.h"
 
 struct iovec;
 
@@ -24,10 +22,7 @@ namespace hoplite::tcp {
 struct LinkContext {  // all of it outlives the links
   Loop& loop;
   const Identity& identity;
-  RateLimiter& limiter;
-  RateMeters& meters;
-  Counters& counters;
-  std::function<void(std::string host, std::string why)> refused;  // a peer that is to be told to the operator
+  Shared& shared;
 };
 
 class TcpLink final : public dataplane::Link {
@@ -63,6 +58,7 @@ class TcpLink final : public dataplane::Link {
   void establish(UniqueFd fd);
   void on_event(std::uint32_t events);
   void break_off();
+  void close();
 
   void receive();
   bool receive_some();
@@ -111,19 +107,6 @@ class TcpLink final : public dataplane::Link {
   std::uint64_t tokens_ = 0;       // bytes that the rate limiter granted
   Loop::TimerId token_timer_ = 0;  // when they may be used
   Loop::TimerId tail_timer_ = 0;
-};
-
-class TcpDialler final : public dataplane::LinkDialler {
- public:
-  explicit TcpDialler(LinkContext context) : context_(std::move(context)) {}
-
-  const LinkContext& context() const { return context_; }
-  std::unique_ptr<dataplane::Link> dial(NodeRef parent, const Address& address, dataplane::LinkUser& user) override {
-    return std::make_unique<TcpLink>(context_, parent, address, user);
-  }
-
- private:
-  LinkContext context_;
 };
 
 }  // namespace hoplite::tcp

@@ -1,31 +1,42 @@
-// Transport over TCP: wires the listening socket, the control connections and the lanes of the data plane together.
+// Transport over TCP: wires the listening socket, the control connections and the I/O threads, which are the lanes of a data
+// plane, together.
 #include <utility>
 
 #include "transport/tcp/acceptor.h"
 #include "transport/tcp/control_plane.h"
-#include "transport/tcp/tcp_lanes.h"
+#include "transport/tcp/io_thread.h"
 #include "transport/transport.h"
 
 namespace hoplite {
 namespace tcp {
 namespace {
 
-class TcpTransport final : public Transport {
+using dataplane::Lane;
+using dataplane::LaneEvents;
+
+class TcpTransport final : public Transport, private dataplane::DataPlane::Host, private IoThread::Host {
  public:
   TcpTransport(Loop& loop, TransportHandler& handler, const TcpOptions& options, UniqueFd listener)
-      : options_(options),
+      : shared_(loop, handler, options),
         listen_address_(local_address(listener.get())),
         identity_{options.self, options.advertise.empty() ? listen_address_ : options.advertise, options.token},
-        limiter_(options.max_rate),
-        log_(options.log),
-        control_({loop, handler, identity_, options_.limits, limiter_, log_, counters_}),
-        lanes_({loop, handler, options_, limiter_, meters_, log_, counters_}, identity_),
-        acceptor_(loop, std::move(listener), identity_, log_, counters_,
+        plane_({options.arena, options.arena_bytes, options.io_threads}, *this),
+        control_(shared_, identity_),
+        acceptor_(shared_, std::move(listener), identity_,
                   [this](UniqueFd fd, const Hello& peer) { adopt(std::move(fd), peer); }) {
+    for (std::uint32_t i = 0; i < options.io_threads; ++i)
+      threads_.push_back(std::make_unique<IoThread>(shared_, static_cast<IoThread::Host&>(*this), i, identity_));
+    for (auto& thread : threads_) thread->start();
     loop.after_batch([this, alive = std::weak_ptr(alive_)] {
       if (!alive.expired()) control_.flush();
     });
   }
+  // All threads stop before any of them is destroyed: they wake each other.
+  ~TcpTransport() override {
+    for (auto& thread : threads_) thread->stop();
+  }
+  TcpTransport(const TcpTransport&) = delete;
+  TcpTransport& operator=(const TcpTransport&) = delete;
 
   Address listen_address() const override { return listen_address_; }
 
@@ -33,7 +44,8 @@ class TcpTransport final : public Transport {
     identity_.node = self;
     acceptor_.drop_pending();
     control_.disconnect_all();
-    lanes_.rename(identity_);
+    plane_.disconnect_all();
+    for (auto& thread : threads_) thread->rename(identity_);
   }
 
   void send(NodeRef to, const Address& address, const Message& message, ByteView payload) override {
@@ -44,36 +56,40 @@ class TcpTransport final : public Transport {
   }
   void disconnect(NodeId node) override {
     control_.disconnect(node);
-    lanes_.data_plane().disconnect(node);
-    meters_.forget(node);
+    plane_.disconnect(node);
+    shared_.meters.forget(node);
   }
 
-  dataplane::DataPlane& data_plane() override { return lanes_.data_plane(); }
+  dataplane::DataPlane& data_plane() override { return plane_; }
 
   TransportStats stats() const override {
-    return {counters_.bulk_bytes_in, counters_.bulk_bytes_out, counters_.connections, counters_.rejected};
+    const Counters& counters = shared_.counters;
+    return {counters.bulk_bytes_in, counters.bulk_bytes_out, counters.connections, counters.rejected};
   }
-  std::vector<PeerRate> rates() const override { return meters_.rates(); }
+  PeerRates rates() const override { return shared_.meters.rates(); }
 
  private:
   void adopt(UniqueFd fd, const Hello& peer) {
-    if (peer.role == Role::kControl) {
-      control_.adopt(std::move(fd), peer);
-    } else {
-      lanes_.adopt(std::move(fd), peer.node);
-    }
+    if (peer.role == Role::kControl) return control_.adopt(std::move(fd), peer);
+    const auto [channel, lane] = plane_.new_channel();
+    threads_[lane]->adopt(std::move(fd), peer.node, channel);
   }
 
-  const TcpOptions options_;
+  void run(std::uint32_t lane, std::function<void(Lane&)> command) override { threads_[lane]->run(std::move(command)); }
+  void deliver(LaneEvents events) override {
+    shared_.loop.post([this, alive = std::weak_ptr(alive_), events = std::move(events)] {
+      if (!alive.expired()) plane_.take(events);
+    });
+  }
+  void on_event(DataPlaneEvent event) override { shared_.handler.on_data_plane(std::move(event)); }
+
+  Shared shared_;
   const Address listen_address_;
   Identity identity_;
-  RateLimiter limiter_;
-  RateMeters meters_;
-  StrangerLog log_;
-  Counters counters_;
+  dataplane::DataPlane plane_;
   ControlPlane control_;
-  TcpLanes lanes_;
   Acceptor acceptor_;
+  std::vector<std::unique_ptr<IoThread>> threads_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
@@ -87,7 +103,7 @@ Result<std::unique_ptr<Transport>> make_tcp_transport(Loop& loop, TransportHandl
                                              std::to_string(dataplane::kMaxLanes) + ", not " +
                                              std::to_string(options.io_threads)};
   }
-  auto listener = tcp::listen_on(options.listen);
+  auto listener = tcp::listen_on(options.listen, options.limits.sockets.backlog);
   if (!listener) return listener.error();
   return std::unique_ptr<Transport>(
       std::make_unique<tcp::TcpTransport>(loop, handler, options, std::move(listener).value()));

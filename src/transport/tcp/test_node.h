@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/random.h"
+#include "dataplane/test_pattern.h"
 #include "transport/loop.h"
 #include "transport/transport.h"
 
@@ -28,19 +28,6 @@ struct TransportKind {
 
   friend void PrintTo(const TransportKind& kind, std::ostream* out) { *out << kind.name; }
 };
-
-constexpr Duration kTestLimit = Duration::s(30);  // reached only when something is broken
-
-// Bytes that differ at every position and for every seed.
-inline std::vector<std::byte> pattern(std::uint64_t size, std::uint64_t seed) {
-  std::vector<std::byte> out(round_up(size, 8));
-  for (std::uint64_t i = 0; i < out.size(); i += 8) {
-    const std::uint64_t word = mix64(seed * 0x10001 + i);
-    std::memcpy(out.data() + i, &word, 8);
-  }
-  out.resize(size);
-  return out;
-}
 
 struct ReceivedMessage {
   NodeRef from;

@@ -1,4 +1,4 @@
-#include "shm/huge_pages.h"
+#include "shm/mapped_region.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -6,7 +6,6 @@
 #include <cstring>
 
 #include "base/unique_fd.h"
-#include "shm/mapped_region.h"
 
 namespace hoplite {
 namespace {

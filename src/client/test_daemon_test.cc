@@ -8,9 +8,10 @@
 #include <cstring>
 #include <filesystem>
 
+#include "auth/auth.h"
 #include "base/check.h"
-#include "client/fake_daemon.h"
 #include "client/handshake.h"
+#include "client/test_daemon.h"
 #include "shm/fd_passing.h"
 
 namespace hoplite::client {
@@ -210,7 +211,7 @@ bool FakeDaemon::handshake() {
     const auto decoded = ipc::decode_request(frame->body);
     CHECK(decoded.ok());
     const auto& hello = std::get<ipc::Hello>(decoded->message);
-    if (greeting.proof_wanted && hello.proof != hello_proof(options_.token, greeting.nonce)) {
+    if (greeting.proof_wanted && hello.proof != client_proof(options_.token, greeting.nonce)) {
       reply(0, ipc::Failed{Code::kNotAuthorised, "wrong cluster token"});
       return false;
     }
