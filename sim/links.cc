@@ -280,6 +280,7 @@ void Links::piece_sent(ProcessId process, Number number, Side to) {
       item.bytes.assign(reinterpret_cast<const char*>(direction.payload) + direction.sent, direction.piece);
     direction.in_flight += direction.piece;
     direction.sent += direction.piece;
+    uplinks_[process.node].bytes_sent += direction.piece;
     direction.piece = 0;
     push(number, to, std::move(item));
     if (direction.sent == direction.frame.length) frame_sent(number, to);

@@ -54,6 +54,7 @@ class Links {
   void paths_changed();
 
   std::uint64_t bytes_delivered() const { return bytes_delivered_; }
+  std::uint64_t bytes_sent(NodeIndex node) const { return uplinks_[node].bytes_sent; }
 
  private:
   class End;  // a dataplane::Link
@@ -100,6 +101,7 @@ class Links {
     std::deque<std::pair<Number, Side>> turns;  // directions with a data frame
     bool busy = false;
     Time downlink_free;
+    std::uint64_t bytes_sent = 0;
   };
 
   // --- for End

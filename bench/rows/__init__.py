@@ -157,7 +157,7 @@ def median_note(samples: dict[str, list[float]], limit: float | None = None) -> 
 
 def all_rows() -> dict[str, Row]:
     """By name, in the order of the table."""
-    from rows import allreduce, broadcast, bulk, gather, local, memory, micro, pingpong, reduce
+    from rows import allreduce, broadcast, bulk, gather, local, memory, micro, pingpong, priority, reduce
 
-    modules = (broadcast, reduce, allreduce, gather, pingpong, bulk, local, memory, micro)
+    modules = (broadcast, reduce, allreduce, gather, priority, pingpong, bulk, local, memory, micro)
     return {row.name: row for module in modules for row in module.ROWS}

@@ -56,10 +56,32 @@ class Worker {
   Json get(std::istream& words) {
     const ObjectId id = next_id(words);
     sleep_until(next<std::int64_t>(words));
+    std::string priority = "normal";
+    words >> priority;
     const std::int64_t start_ns = now_ns();
-    views_ = {value_of(client_.get(id, {.timeout = kPatience}))};
+    views_ = {value_of(client_.get(id, {.timeout = kPatience, .priority = parse_priority(priority).value()}))};
     Json answer;
     return add_times(answer, start_ns, now_ns());
+  }
+
+  // All of them at once.
+  Json get_many(std::istream& words) {
+    std::vector<Future<View>> under_way;
+    for (const ObjectId& id : next_ids(words)) under_way.push_back(client_.get_async(id, {.timeout = kPatience}));
+    const std::int64_t start_ns = now_ns();
+    views_.clear();
+    for (Future<View>& view : under_way) views_.push_back(value_of(view.get()));
+    Json answer;
+    return add_times(answer, start_ns, now_ns());
+  }
+
+  // How many bytes of each there are here now.
+  Json progress(std::istream& words) {
+    std::map<ObjectId, std::uint64_t> bytes;
+    for (const ObjectStatus& status : value_of(client_.objects())) bytes[status.id] = status.bytes;
+    std::vector<Json> all;
+    for (const ObjectId& id : next_ids(words)) all.push_back(Json().add("bytes", bytes[id]));
+    return Json().add("objects", all);
   }
 
   Json check_views(std::istream& words) {
@@ -307,7 +329,9 @@ class Worker {
   std::vector<ObjectId> minted_;  // put by round trips
   const std::map<std::string, Command> commands_ = {
       {"put", bound(&Worker::put)},                      // SIZE SEED
-      {"get", bound(&Worker::get)},                      // ID AT_NS
+      {"get", bound(&Worker::get)},                      // ID AT_NS [PRIORITY]
+      {"get_many", bound(&Worker::get_many)},            // ID...
+      {"progress", bound(&Worker::progress)},            // ID...
       {"check", bound(&Worker::check_views)},            // SIZE SEED...
       {"release", bound(&Worker::release)},              //
       {"remove", bound(&Worker::remove)},                // ID...

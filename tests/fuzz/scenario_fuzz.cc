@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     return 0;
   }
   int line = 0;
-  for (const sim::Command& command : scenario->commands) {
+  for (const sim::Command& command : *scenario) {
     CHECK(!command.words.empty());
     CHECK(command.line > line, command.line, line);  // at most one command in a line, in order
     line = command.line;
