@@ -21,10 +21,10 @@ std::vector<std::int64_t> values_of(const Limits& limits) {
                indirect_probes, gossip_fanout, gossip_repeats, max_gossip_updates, sync_every, rejoin_every,
                max_members, max_incarnation, announce_every, max_parked_requests, max_deaths, facts_per_message,
                slice_bytes, crowd, max_slices, max_children, max_relays, max_passes, max_parked_pulls, default_rate,
-               hop_latency, least_hop, most_hop, worth_measuring_bytes, small_share, reports_per_refresh, max_sources, max_source_bytes, max_named, max_reduces,
-               gather_for, max_reports, always_whole, reduce_width, tree_work, max_message_bytes, max_frame_bytes,
-               shared_frame_bytes, max_asked_pulls, max_queued_frames_bytes, least_share, urgent_idle_after,
-               idle_link_life] = limits;
+               hop_latency, least_hop, most_hop, worth_measuring_bytes, small_share, reports_per_refresh, max_sources,
+               max_source_bytes, max_named, max_reduces, gather_for, max_reports, always_whole, reduce_width, tree_work,
+               max_message_bytes, max_frame_bytes, shared_frame_bytes, max_asked_pulls, max_queued_frames_bytes,
+               least_share, urgent_idle_after, idle_link_life] = limits;
   return {as_number(inline_bytes),
           as_number(max_meta_bytes),
           as_number(max_objects),

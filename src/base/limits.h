@@ -139,12 +139,12 @@ struct Limits {
       10;                              // progress of a target, for those who ask; slots say that they live less often
   std::uint32_t max_sources = 10'000;  // of one reduce: 160 KiB of ids
   std::uint64_t max_source_bytes = std::uint64_t{1} << 48;  // sums of such sizes do not overflow
-  std::uint32_t max_named = 5;         // ids in a sentence about what is awaited
-  std::uint32_t max_reduces = 10'000;  // coordinated by one node at a time
-  Duration gather_for = Duration::ms(2);  // sources that arrive within this are planned together
-  std::uint32_t max_reports = 1'000;      // of reduces that have ended, kept for those who ask
-  bool always_whole = false;              // for tests: treat every operator as one that needs whole contributions
-  std::uint32_t reduce_width = 0;         // of reduce trees; 0 = as the cost model says
+  std::uint32_t max_named = 5;                              // ids in a sentence about what is awaited
+  std::uint32_t max_reduces = 10'000;                       // coordinated by one node at a time
+  Duration gather_for = Duration::ms(2);                    // sources that arrive within this are planned together
+  std::uint32_t max_reports = 1'000;                        // of reduces that have ended, kept for those who ask
+  bool always_whole = false;       // for tests: treat every operator as one that needs whole contributions
+  std::uint32_t reduce_width = 0;  // of reduce trees; 0 = as the cost model says
   Duration tree_work =
       Duration::ms(1);  // a tree costs before bytes flow: orders, streams, threads to wake; 8 hosts, 2 cores
 

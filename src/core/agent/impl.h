@@ -226,6 +226,7 @@ class Agent::Impl final : private Directory::Host, private Slots::Host, private 
 
   // --- memory.cc
   void retire(Record& record);
+  void ask_after_withdrawal(const ObjectId& id);
   void hand_out_room();
   bool take_room(const Room::Waiter& waiter);
   void evict_for(std::uint64_t bytes);

@@ -20,6 +20,14 @@ void Agent::Impl::retire(Record& record) {
   records_.touch(record.id);
 }
 
+// The home was told that we do not have it. That may cross an answer which makes us a holder: what is asked behind it is
+// answered behind it, and the older answer is not the expected one any more.
+void Agent::Impl::ask_after_withdrawal(const ObjectId& id) {
+  if (!notices_.contains(id)) return;
+  COVERAGE_MARK(asked_again_after_a_withdrawal);
+  notices_.ask(id);
+}
+
 // --- room ----------------------------------------------------------------------------------------------------------------
 
 void Agent::Impl::hand_out_room() {

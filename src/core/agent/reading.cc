@@ -68,6 +68,7 @@ void Agent::Impl::abandon(Record& record) {
   if (copy == nullptr) return;
   COVERAGE_MARK(fetch_abandoned);
   announcer_.withdraw(record.home, record.id, copy->version);
+  ask_after_withdrawal(record.id);
   retire(record);
 }
 

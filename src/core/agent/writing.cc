@@ -167,6 +167,7 @@ void Agent::Impl::fail_put(Record& record, Code code, const std::string& why) {
 void Agent::Impl::give_up_put(Record& record) {
   COVERAGE_MARK(put_given_up);
   puts_.give_up(record.id);
+  ask_after_withdrawal(record.id);
   retire(record);
 }
 
