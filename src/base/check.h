@@ -1,9 +1,12 @@
-// CHECK(condition, values...): a bug if false. Stays on in release builds; prints the place, the condition and the values,
-// then aborts. It is for our own mistakes only: hostile input and failing systems are Results and events.
+// CHECK(condition, values...): a bug if false. Stays on in release builds; prints the place, the condition and the values
+// (also ids and enumerators), then aborts. It is for our own mistakes only: hostile input and failing systems are Results
+// and events.
 #pragma once
 
+#include <cstdint>
 #include <sstream>
 #include <string>
+#include <type_traits>
 
 namespace hoplite {
 
@@ -16,10 +19,17 @@ namespace internal {
 
 [[noreturn]] void check_failed(const char* file, int line, const char* condition, const std::string& values);
 
+template <typename Value>
+void print_value(std::ostream& out, const Value& value) {
+  if constexpr (requires { value.to_string(); }) out << ' ' << value.to_string();
+  else if constexpr (std::is_enum_v<Value>) out << ' ' << static_cast<std::int64_t>(value);
+  else out << ' ' << value;
+}
+
 template <typename... Values>
 [[noreturn]] void check_failed_with(const char* file, int line, const char* condition, const Values&... values) {
   std::ostringstream text;
-  ((text << ' ' << values), ...);
+  (print_value(text, values), ...);
   check_failed(file, line, condition, text.str());
 }
 

@@ -229,7 +229,7 @@ void Coordinator::finish(const ObjectId& target) {
 
 Coordinator::Running Coordinator::take(const ObjectId& target) {
   const auto it = running_.find(target);
-  CHECK(it != running_.end(), target.to_string());
+  CHECK(it != running_.end(), target);
   Running running = std::move(it->second);
   running_.erase(it);
   timers_.cancel(running.timer);
@@ -276,10 +276,10 @@ void Coordinator::check_invariants() const {
   CHECK(running_.size() <= limits_.max_reduces, running_.size());
   CHECK(ended_.all().size() <= limits_.max_reports, ended_.all().size());
   for (const auto& [target, running] : running_) {
-    CHECK(!running.reduction.over(), target.to_string());
+    CHECK(!running.reduction.over(), target);
     running.reduction.check_invariants();
-    CHECK(running.committed == (running.reduction.phase() == ReducePhase::kDone), target.to_string());
-    CHECK(!running.committed || !running.deadline, target.to_string());
+    CHECK(running.committed == (running.reduction.phase() == ReducePhase::kDone), target);
+    CHECK(!running.committed || !running.deadline, target);
   }
 }
 

@@ -26,7 +26,7 @@ CopyUse Copies::view(Copy& copy) {
 }
 
 void Copies::write(Copy& copy, std::uint64_t bytes) {
-  CHECK(copy.life() == CopyLife::kWriting && bytes <= copy.extent.size, copy.id.to_string(), bytes, copy.extent.size);
+  CHECK(copy.life() == CopyLife::kWriting && bytes <= copy.extent.size, copy.id, bytes, copy.extent.size);
   if (bytes <= copy.written.front()) return;
   copy.written.extend_to(bytes);
   if (copy.in_data_plane() == InDataPlane::kOpen) out_.emit(effect::GrowCopy{copy.key, bytes});

@@ -69,7 +69,7 @@ void Slots::open_part(Copy& copy, const Slot& slot) {
 
 void Slots::pull(const SlotKey& key, std::size_t input) {
   Slot& slot = slots_.at(key);
-  CHECK(input < slot.feeds.size(), key.target.to_string(), input, slot.feeds.size());
+  CHECK(input < slot.feeds.size(), key.target, input, slot.feeds.size());
   Feed& feed = slot.feeds[input];
   timers_.cancel(feed.retry);
   if (feed.done || pulls_.is_running(feed.copy.key(), slot.slice())) return;
@@ -148,7 +148,7 @@ void Slots::export_copy(const ObjectId& id, Version version, CopyKey copy) {
 
 void Slots::unexport(const ObjectId& id, Version version) {
   const auto it = exports_.find({id, version});
-  CHECK(it != exports_.end(), id.to_string(), version);
+  CHECK(it != exports_.end(), id, version);
   if (--it->second.slots == 0) exports_.erase(it);
 }
 

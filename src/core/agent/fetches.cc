@@ -26,7 +26,7 @@ bool Fetches::has_asked(const ObjectId& id, std::uint64_t number) const {
 
 void Fetches::begin(Want want) {
   Fetch& fetch = fetches_[want.id];
-  CHECK(fetch.state == State::kIdle, want.id.to_string(), static_cast<int>(fetch.state));
+  CHECK(fetch.state == State::kIdle, want.id, fetch.state);
   fetch.avoid.clear();
   fetch.told_lost = false;
   ask(std::move(want));
@@ -35,7 +35,7 @@ void Fetches::begin(Want want) {
 void Fetches::ask(Want want) {
   const ObjectId id = want.id;
   Fetch& fetch = fetches_[id];
-  CHECK(fetch.state != State::kNeedsRoom, id.to_string());
+  CHECK(fetch.state != State::kNeedsRoom, id);
   close_question(fetch);
   fetch.state = State::kAsking;
   fetch.told_waiting = false;
@@ -50,7 +50,7 @@ void Fetches::ask(Want want) {
 
 void Fetches::ask_later(const ObjectId& id, Duration delay) {
   Fetch& fetch = fetches_[id];
-  CHECK(fetch.state != State::kNeedsRoom, id.to_string());
+  CHECK(fetch.state != State::kNeedsRoom, id);
   fetch.state = State::kAsking;
   close_question(fetch);  // whatever is still under way is old
   timers_.set(fetch.timer, out_.now() + delay, timer::Want{id});
@@ -77,7 +77,7 @@ void Fetches::close_question(Fetch& fetch) { out_.close_question(std::exchange(f
 
 void Fetches::on_waiting(const Waiting& m) {
   Fetch& fetch = fetches_.at(m.id);
-  CHECK(fetch.state == State::kAsking, m.id.to_string(), static_cast<int>(fetch.state));
+  CHECK(fetch.state == State::kAsking, m.id, fetch.state);
   fetch.told_waiting = m.version == 0;
   fetch.told_reducing = m.reducing;
   // It is there, but we refuse whoever has it: forgive them, after a while.
@@ -95,7 +95,7 @@ void Fetches::on_lost(const ObjectId& id) {
 
 void Fetches::on_assigned(const ObjectId& id) {
   Fetch& fetch = fetches_.at(id);
-  CHECK(fetch.state == State::kAsking, id.to_string(), static_cast<int>(fetch.state));
+  CHECK(fetch.state == State::kAsking, id, fetch.state);
   timers_.cancel(fetch.timer);
   close_question(fetch);
   fetch.state = State::kPulling;
@@ -145,7 +145,7 @@ void Fetches::wait_for_room(const ObjectId& id, std::uint64_t bytes) {
 
 void Fetches::grant_room(const ObjectId& id) {
   Fetch& fetch = fetches_.at(id);
-  CHECK(fetch.state == State::kNeedsRoom, id.to_string(), static_cast<int>(fetch.state));
+  CHECK(fetch.state == State::kNeedsRoom, id, fetch.state);
   fetch.state = State::kIdle;
   fetch.room_granted = true;
   fetch.room_since = out_.now();
@@ -166,14 +166,12 @@ bool Fetches::got_room_just_now(const ObjectId& id) const {
 
 void Fetches::check_invariants() const {
   for (const auto& [id, fetch] : fetches_) {
-    const std::string name = id.to_string();
-    const int state = static_cast<int>(fetch.state);
-    CHECK(records_.contains(id), name, state);
-    CHECK((fetch.state == State::kNeedsRoom) == room_.is_waiting(Room::Fetch{id}), name, state);
-    CHECK((fetch.state == State::kAsking) == fetch.timer.has_value(), name, state);
-    CHECK(fetch.question == 0 || (fetch.state == State::kAsking && out_.is_open(fetch.question)), name, state);
-    CHECK(fetch.state != State::kPulling || records_.at(id).copy != 0, name, state);
-    CHECK(!fetch.room_granted || fetch.state != State::kNeedsRoom, name, state);
+    CHECK(records_.contains(id), id, fetch.state);
+    CHECK((fetch.state == State::kNeedsRoom) == room_.is_waiting(Room::Fetch{id}), id, fetch.state);
+    CHECK((fetch.state == State::kAsking) == fetch.timer.has_value(), id, fetch.state);
+    CHECK(fetch.question == 0 || (fetch.state == State::kAsking && out_.is_open(fetch.question)), id, fetch.state);
+    CHECK(fetch.state != State::kPulling || records_.at(id).copy != 0, id, fetch.state);
+    CHECK(!fetch.room_granted || fetch.state != State::kNeedsRoom, id, fetch.state);
   }
 }
 

@@ -7,7 +7,7 @@
 namespace hoplite {
 
 void Gets::add(const ObjectId& id, const Get& get) {
-  CHECK(records_.contains(id) && get.shown == 0, id.to_string(), get.shown);
+  CHECK(records_.contains(id) && get.shown == 0, id, get.shown);
   gets_[id].push_back(get);
   records_.touch(id);
 }
@@ -41,7 +41,7 @@ Priority Gets::highest(const ObjectId& id) const {
 }
 
 void Gets::answer(const RequestKey& key, Copy& copy) {
-  CHECK(copy.is_complete(), copy.id.to_string(), copy.key);
+  CHECK(copy.is_complete(), copy.id, copy.key);
   clients_.hold_view(key.client, copies_.view(copy));
   clients_.answer(key, ipc::View{copy.key, copy.version, copy.extent.offset, copy.extent.size, copy.meta});
 }
@@ -101,10 +101,10 @@ void Gets::check_invariants() const {
   for (const auto& [id, gets] : gets_) {
     const Record& record = records_.at(id);
     const Copy* copy = records_.copy_of(record);
-    CHECK(!gets.empty() && (copy == nullptr || !copy->is_complete()), id.to_string(), gets.size());
+    CHECK(!gets.empty() && (copy == nullptr || !copy->is_complete()), id, gets.size());
     for (const Get& get : gets) {
-      CHECK(clients_.find(get.key) != nullptr, id.to_string(), get.key.client, get.key.request);
-      CHECK(get.shown == 0 || (get.follow && get.shown == record.copy), id.to_string(), get.shown, record.copy);
+      CHECK(clients_.find(get.key) != nullptr, id, get.key.client, get.key.request);
+      CHECK(get.shown == 0 || (get.follow && get.shown == record.copy), id, get.shown, record.copy);
     }
   }
 }

@@ -28,22 +28,21 @@ void Agent::Impl::check_invariants() const {
 }
 
 void Agent::Impl::check_record(const Record& r) const {
-  const std::string id = r.id.to_string();
-  const int state = static_cast<int>(fetches_.state(r.id));
-  CHECK(!is_unused(r), id);
-  CHECK(!is_unwanted(r), id, r.copy, state);
+  const Fetches::State state = fetches_.state(r.id);
+  CHECK(!is_unused(r), r.id);
+  CHECK(!is_unwanted(r), r.id, r.copy, state);
   const Copy* copy = records_.copy_of(r);
   if (copy == nullptr) return;
-  CHECK((copy->life() == CopyLife::kWriting) == puts_.contains(r.id), id, static_cast<int>(copy->life()));
-  CHECK(!copy->is_complete() || fetches_.is_idle(r.id), id, state);
+  CHECK((copy->life() == CopyLife::kWriting) == puts_.contains(r.id), r.id, copy->life());
+  CHECK(!copy->is_complete() || fetches_.is_idle(r.id), r.id, state);
   CHECK(copy->life() != CopyLife::kFetching || fetches_.is_asking(r.id) ||
             fetches_.state(r.id) == Fetches::State::kPulling,
-        id, state);
+        r.id, state);
   for (std::uint32_t i = 0; i < copy->slices.size() && !copy->is_complete(); ++i) {
     const CopySlice& slice = copy->slices[i];
     const bool arrives = !slice.combined && (slice.state == SliceState::kAsked || slice.state == SliceState::kAttached);
-    CHECK(arrives == pulls_.is_running(copy->key, i), id, i, static_cast<int>(slice.state));
-    CHECK(!arrives || pulls_.priority(copy->key, i) == demand(*copy, i), id, i);
+    CHECK(arrives == pulls_.is_running(copy->key, i), r.id, i, slice.state);
+    CHECK(!arrives || pulls_.priority(copy->key, i) == demand(*copy, i), r.id, i);
   }
 }
 

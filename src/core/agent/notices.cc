@@ -119,13 +119,13 @@ void Notices::forget(const ObjectId& id) {
 
 void Notices::check_invariants() const {
   for (const auto& [id, interest] : interests_) {
-    CHECK(records_.contains(id) && interest.is_wanted() && interest.timer, id.to_string());
-    for (const RequestKey& key : interest.waits) CHECK(waits_.at(key).missing.contains(id), id.to_string(), key.client);
+    CHECK(records_.contains(id) && interest.is_wanted() && interest.timer, id);
+    for (const RequestKey& key : interest.waits) CHECK(waits_.at(key).missing.contains(id), id, key.client);
   }
   for (const auto& [key, wait] : waits_) {
     CHECK(clients_.find(key) != nullptr, key.client, key.request);
     CHECK(wait.ready.size() < wait.count && !wait.missing.empty(), key.client, key.request, wait.ready.size());
-    for (const ObjectId& id : wait.missing) CHECK(interests_.at(id).waits.contains(key), id.to_string(), key.client);
+    for (const ObjectId& id : wait.missing) CHECK(interests_.at(id).waits.contains(key), id, key.client);
   }
 }
 

@@ -8,14 +8,14 @@ namespace hoplite {
 
 void Puts::begin(const ObjectId& id, ClientKey client) {
   const auto [it, fresh] = puts_.try_emplace(id);
-  CHECK(fresh && records_.copy_of(id) != nullptr, id.to_string());
+  CHECK(fresh && records_.copy_of(id) != nullptr, id);
   it->second.copy = records_.at(id).copy;
   it->second.client = client;
 }
 
 void Puts::seal(const ObjectId& id, std::uint64_t client_request) {
   Put& put = puts_.at(id);
-  CHECK(!put.sealed && client_request != 0, id.to_string(), client_request);
+  CHECK(!put.sealed && client_request != 0, id, client_request);
   put.sealed = true;
   put.client_request = client_request;
   if (put.claimed || put.number == 0) claim(id);
@@ -64,7 +64,7 @@ Puts::Answer Puts::on_reply(NodeRef from, const PutReply& m) {
 
 Puts::Ended Puts::finish(const ObjectId& id) {
   const auto it = puts_.find(id);
-  CHECK(it != puts_.end(), id.to_string());
+  CHECK(it != puts_.end(), id);
   timers_.cancel(it->second.retry);
   out_.close_question(it->second.first_number);
   const Ended ended{it->second.copy, it->second.client, it->second.client_request};
@@ -81,14 +81,13 @@ Puts::Ended Puts::give_up(const ObjectId& id, NodeRef refused_by) {
 
 void Puts::check_invariants() const {
   for (const auto& [id, put] : puts_) {
-    const std::string name = id.to_string();
-    CHECK(records_.at(id).copy == put.copy, name, put.copy);
-    CHECK(records_.copy_of(id)->life() == CopyLife::kWriting, name, put.copy);
-    CHECK(put.number != 0 && put.number >= put.first_number, name, put.number, put.first_number);
-    CHECK(put.retry || (put.claimed && !put.sealed), name, put.number);
-    CHECK(put.claimed || out_.is_open(put.first_number), name, put.first_number);
-    CHECK(!put.sealed_sent || put.sealed, name);
-    CHECK(put.sealed == (put.client_request != 0), name, put.client_request);
+    CHECK(records_.at(id).copy == put.copy, id, put.copy);
+    CHECK(records_.copy_of(id)->life() == CopyLife::kWriting, id, put.copy);
+    CHECK(put.number != 0 && put.number >= put.first_number, id, put.number, put.first_number);
+    CHECK(put.retry || (put.claimed && !put.sealed), id, put.number);
+    CHECK(put.claimed || out_.is_open(put.first_number), id, put.first_number);
+    CHECK(!put.sealed_sent || put.sealed, id);
+    CHECK(put.sealed == (put.client_request != 0), id, put.client_request);
   }
 }
 

@@ -22,13 +22,13 @@ Record* Records::find(const ObjectId& id) {
 
 Record& Records::at(const ObjectId& id) {
   Record* record = find(id);
-  CHECK(record != nullptr, id.to_string());
+  CHECK(record != nullptr, id);
   return *record;
 }
 
 void Records::erase(const ObjectId& id) {
   const auto it = records_.find(id);
-  CHECK(it != records_.end() && it->second.copy == 0, id.to_string());
+  CHECK(it != records_.end() && it->second.copy == 0, id);
   leave_home(it->second);
   records_.erase(it);
 }
@@ -46,7 +46,7 @@ void Records::move(Record& record, NodeRef home) {
 
 void Records::leave_home(const Record& record) {
   const auto ids = by_home_.find(record.home.id);
-  CHECK(ids != by_home_.end() && ids->second.erase(record.id) == 1, record.id.to_string(), record.home.to_string());
+  CHECK(ids != by_home_.end() && ids->second.erase(record.id) == 1, record.id, record.home);
   if (ids->second.empty()) by_home_.erase(ids);
 }
 
@@ -58,12 +58,12 @@ std::set<ObjectId> Records::of_home(NodeId home) const {
 void Records::check_invariants() const {
   std::size_t known = 0;
   for (const auto& [home, ids] : by_home_) {
-    CHECK(!ids.empty(), home.to_string());
+    CHECK(!ids.empty(), home);
     for (const ObjectId& id : ids) {
       const Record& record = at(id);
-      CHECK(record.home.id == home, id.to_string(), home.to_string());
+      CHECK(record.home.id == home, id, home);
       const Copy* copy = copy_of(record);
-      CHECK(copy == nullptr || (copy->id == id && copy->is_current()), id.to_string(), record.copy);
+      CHECK(copy == nullptr || (copy->id == id && copy->is_current()), id, record.copy);
     }
     known += ids.size();
   }

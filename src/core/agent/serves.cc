@@ -132,7 +132,7 @@ void Serves::check_invariants() const {
   }
   CHECK(counted == serves_.size(), counted, serves_.size());
   for (const auto& [id, parked] : parked_)
-    CHECK(!parked.empty() && parked.size() <= limits_.max_parked_pulls, id.to_string(), parked.size());
+    CHECK(!parked.empty() && parked.size() <= limits_.max_parked_pulls, id, parked.size());
   CHECK(parked_.empty() || stale_timer_, parked_.size());
 }
 

@@ -134,7 +134,7 @@ std::uint64_t Slots::bytes_of(const Slot& slot) const {
 
 bool Slots::take_room(const SlotKey& key) {
   Slot& slot = slots_.at(key);
-  CHECK(!slot.out, key.target.to_string(), key.slot);
+  CHECK(!slot.out, key.target, key.slot);
   if (!table_.allocator().fits(bytes_of(slot))) {
     refuse(key, Code::kStoreFull, {}, table_.room_numbers(bytes_of(slot)));
     return true;
@@ -212,7 +212,7 @@ void Slots::open_target(Slot& slot) {
 void Slots::begin_root(Slot& slot) {
   Copy& out = slot.out.copy();
   CopySlice& slice = out.slices[slot.out_slice()];
-  CHECK(slice.combined || slice.needs_parent(), out.key, slot.out_slice(), static_cast<int>(slice.state));
+  CHECK(slice.combined || slice.needs_parent(), out.key, slot.out_slice(), slice.state);
   slice.combined = true;
   slice.state = SliceState::kAttached;
   host_.target_grows(out);
@@ -391,7 +391,7 @@ void Slots::check_invariants() const {
   }
   for (const auto& [place, key] : combining_) {
     const auto slot = slots_.find(key);
-    CHECK(slot != slots_.end(), key.target.to_string(), place.out);
+    CHECK(slot != slots_.end(), key.target, place.out);
     CHECK(slot->second.out.key() == place.out && slot->second.out_slice() == place.slice, place.out, place.slice);
   }
   for (const auto& [out, used] : used_by_) CHECK(table_.find(out) != nullptr, out, used.size());

@@ -38,7 +38,7 @@ void Agent::Impl::target_committed(Copy& out) {
 
 void Agent::Impl::target_dropped(Copy& out) {
   Record& r = records_.at(out.id);
-  CHECK(r.copy == out.key, out.id.to_string(), r.copy, out.key);
+  CHECK(r.copy == out.key, out.id, r.copy, out.key);
   announcer_.withdraw(r.home, out.id, out.version);
   ask_after_withdrawal(out.id);
   retire(r);

@@ -59,7 +59,7 @@ void Agent::Impl::fetch_ended(const Pulls::Ended& e) {
   slice.valid.extend_to(std::clamp(e.valid.front(), slice.valid.front(), slice.valid.slice().end));
   Record& r = records_.at(copy.id);
   if (e.how == PullEnd::kComplete) {
-    CHECK(slice.valid.complete(), copy.id.to_string(), slice.valid.front(), slice.valid.missing());
+    CHECK(slice.valid.complete(), copy.id, slice.valid.front(), slice.valid.missing());
     slice.state = SliceState::kDone;
     records_.can_be_pulled(copy.id);
     if (std::ranges::all_of(copy.slices, &CopySlice::is_done)) complete_fetch(r, copy);

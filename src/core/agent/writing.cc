@@ -71,7 +71,7 @@ void Agent::Impl::on_client(const RequestKey& key, ipc::Seal& m) {
   const ObjectId id = copy->id;
   const Code refused = clients_.end_writing(key.client, m.copy);
   if (refused != Code::kOk) return clients_.fail(key, refused, "object " + id.to_string());
-  CHECK(puts_.contains(id) && records_.at(id).copy == m.copy, id.to_string(), m.copy);
+  CHECK(puts_.contains(id) && records_.at(id).copy == m.copy, id, m.copy);
   begin_request(key, Clients::Kind::kPut, id, m.timeout_ns);
   copies_.write(*copy, copy->extent.size);
   puts_.seal(id, key.request);

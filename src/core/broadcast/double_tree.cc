@@ -192,17 +192,17 @@ void DoubleTree::check_invariants() const {
   for (const auto& [node, holder] : holders_) {
     for (std::uint32_t slice = 0; slice < kSlices; ++slice) {
       const Place& place = holder.places[slice];
-      CHECK(!holder.root || (place.parent.is_nil() && place.depth == 0), node.to_string(), slice);
-      CHECK(!place.counted || !place.parent.is_nil(), node.to_string(), slice);
+      CHECK(!holder.root || (place.parent.is_nil() && place.depth == 0), node, slice);
+      CHECK(!place.counted || !place.parent.is_nil(), node, slice);
       std::uint32_t counted = 0;
       for (const NodeId child : place.below) {
         const Place& below = holders_.at(child).places[slice];
-        CHECK(below.parent == node && below.depth > place.depth, node.to_string(), child.to_string(), slice);
+        CHECK(below.parent == node && below.depth > place.depth, node, child, slice);
         counted += below.counted ? 1 : 0;
       }
-      CHECK(counted == place.children, node.to_string(), slice, counted, place.children);
+      CHECK(counted == place.children, node, slice, counted, place.children);
       if (!offered(holder, slice)) continue;
-      CHECK(offers_[slice].contains({excess(holder, slice), place.depth, node}), node.to_string(), slice);
+      CHECK(offers_[slice].contains({excess(holder, slice), place.depth, node}), node, slice);
       ++listed[slice];
     }
   }

@@ -178,19 +178,18 @@ std::size_t BroadcastPlan::children_of(NodeId node) const {
 void BroadcastPlan::check_invariants() const {
   std::size_t listed = 0;
   for (const auto& [node, holder] : holders_) {
-    const std::string name = node.to_string();
-    CHECK(!holder.root || (holder.parent.is_nil() && holder.finish == Time{}), name);
-    CHECK(!holder.counted || !holder.parent.is_nil(), name);
+    CHECK(!holder.root || (holder.parent.is_nil() && holder.finish == Time{}), node);
+    CHECK(!holder.counted || !holder.parent.is_nil(), node);
     std::uint32_t counted = 0;
     for (const NodeId child : holder.below) {
       const Holder& below = holders_.at(child);
-      CHECK(below.parent == node && below.finish > holder.finish, name, child.to_string());
+      CHECK(below.parent == node && below.finish > holder.finish, node, child);
       counted += below.counted ? 1 : 0;
     }
-    CHECK(counted == holder.children, name, counted, holder.children);
-    CHECK(holder.parent.is_nil() || holders_.at(holder.parent).below.contains(node), name);
+    CHECK(counted == holder.children, node, counted, holder.children);
+    CHECK(holder.parent.is_nil() || holders_.at(holder.parent).below.contains(node), node);
     if (!offered(holder)) continue;
-    CHECK(by_load_[load_class(holder)].contains(offer(node, holder)), name);
+    CHECK(by_load_[load_class(holder)].contains(offer(node, holder)), node);
     ++listed;
   }
   for (const std::set<Offer>& offers : by_load_) listed -= offers.size();

@@ -52,8 +52,8 @@ NodeId RingPlanner::before_in_chain(NodeId receiver) {
 
 void RingPlanner::check_invariants() const {
   for (const NodeId node : chain_) {
-    CHECK(!ring_.contains(node), node.to_string());
-    CHECK(std::ranges::count(chain_, node) == 1, node.to_string());
+    CHECK(!ring_.contains(node), node);
+    CHECK(std::ranges::count(chain_, node) == 1, node);
   }
 }
 

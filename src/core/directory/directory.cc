@@ -259,7 +259,7 @@ void Directory::ensure_primary(const ObjectId& id, Entry& entry, Output& out) {
     set(*holders.primaries().rbegin(), false);
   }
   if (!holders.primaries().empty()) return;
-  CHECK(!holders.complete().empty(), id.to_string());
+  CHECK(!holders.complete().empty(), id);
   set(*holders.complete().begin(), true);
 }
 
@@ -353,29 +353,28 @@ void Directory::check_invariants() const {
       const Entry& entry = entries_.at(id);
       CHECK(entry.holders.contains(node) || entry.waiters.contains({node, WantMode::kFetch}) ||
                 entry.waiters.contains({node, WantMode::kNotify}),
-            id.to_string(), node.to_string());
+            id.to_string(), node);
     }
   for (const auto& [id, pending] : deleting_)
-    CHECK(tombstones_.contains(id) && !pending.holders.empty(), id.to_string(), pending.holders.size());
+    CHECK(tombstones_.contains(id) && !pending.holders.empty(), id, pending.holders.size());
 }
 
 void Directory::check_entry(const ObjectId& id, const Entry& entry) const {
-  const std::string name = id.to_string();
-  CHECK(!is_empty(entry) && home_of(id, alive_) == self_, name);
-  CHECK(entry.version != 0 || (entry.holders.empty() && !entry.committed && !entry.lost && !entry.plan), name);
-  CHECK(!entry.lost || (entry.committed && entry.holders.complete().empty() && !entry.plan), name, entry.version);
-  CHECK(entry.slices <= limits_.max_slices, name, entry.slices);
-  CHECK(!entry.plan || entry.slices > 0, name, entry.slices);
-  CHECK(entry.expected == 0 || entry.reserved, name, entry.expected);
-  CHECK(entry.holders.roots() <= std::max(entry.slices, limits_.max_slices), name, entry.holders.roots());
+  CHECK(!is_empty(entry) && home_of(id, alive_) == self_, id);
+  CHECK(entry.version != 0 || (entry.holders.empty() && !entry.committed && !entry.lost && !entry.plan), id);
+  CHECK(!entry.lost || (entry.committed && entry.holders.complete().empty() && !entry.plan), id, entry.version);
+  CHECK(entry.slices <= limits_.max_slices, id, entry.slices);
+  CHECK(!entry.plan || entry.slices > 0, id, entry.slices);
+  CHECK(entry.expected == 0 || entry.reserved, id, entry.expected);
+  CHECK(entry.holders.roots() <= std::max(entry.slices, limits_.max_slices), id, entry.holders.roots());
   for (const auto& [node, holder] : entry.holders) {
-    CHECK(by_node_.at(node).contains(id), name, node.to_string());
-    CHECK(holder.state != CopyState::kKnows && holder.roots <= limits_.max_slices, name, node.to_string());
-    CHECK(holder.state != CopyState::kComplete || entry.committed, name, node.to_string());
+    CHECK(by_node_.at(node).contains(id), id, node);
+    CHECK(holder.state != CopyState::kKnows && holder.roots <= limits_.max_slices, id, node);
+    CHECK(holder.state != CopyState::kComplete || entry.committed, id, node);
   }
   for (const auto& [key, waiter] : entry.waiters) {
-    CHECK(waiter.ref.id == key.first && waiter.want.mode == key.second, name, waiter.ref.to_string());
-    CHECK(by_node_.at(key.first).contains(id), name, waiter.ref.to_string());
+    CHECK(waiter.ref.id == key.first && waiter.want.mode == key.second, id, waiter.ref);
+    CHECK(by_node_.at(key.first).contains(id), id, waiter.ref);
   }
   if (entry.plan) entry.plan->check_invariants();
 }

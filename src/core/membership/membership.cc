@@ -389,12 +389,12 @@ void Membership::check_invariants() const {
   CHECK(self_.incarnation <= limits_.max_incarnation, self_.incarnation);
   std::size_t alive = 0;
   for (const Member& member : members_) {
-    CHECK(member.latest.ref.id != self_.id, self_.to_string());
+    CHECK(member.latest.ref.id != self_.id, self_);
     alive += member.latest.life == Life::kAlive ? 1 : 0;
   }
   CHECK(alive == alive_.size(), alive, alive_.size());
-  for (const NodeId node : alive_) CHECK(find(node)->latest.life == Life::kAlive, node.to_string());
-  for (const auto& [node, probe] : probes_) CHECK(find(node) != nullptr, node.to_string(), probe.seq);
+  for (const NodeId node : alive_) CHECK(find(node)->latest.life == Life::kAlive, node);
+  for (const auto& [node, probe] : probes_) CHECK(find(node) != nullptr, node, probe.seq);
 }
 
 }  // namespace hoplite

@@ -50,7 +50,7 @@ CopyUse CopyUse::again() const { return table_ == nullptr ? CopyUse{} : table_->
 // --- the table -----------------------------------------------------------------------------------------------------------
 
 Copy* ObjectTable::add(const ObjectId& id, Version version, std::uint64_t size, Alignment alignment, CopyLife life) {
-  CHECK(life != CopyLife::kRetired && life != CopyLife::kCombining, id.to_string());
+  CHECK(life != CopyLife::kRetired && life != CopyLife::kCombining, id);
   const auto extent = allocator_.allocate(size, alignment);
   if (!extent) return nullptr;
   Copy& copy = copies_[next_key_];
@@ -93,14 +93,13 @@ CopyUse ObjectTable::use(Copy& copy, CopyUser kind) {
 
 void ObjectTable::release(CopyKey key, CopyUser kind) {
   Copy& copy = at(key);
-  CHECK(copy.users(kind) > 0, key, static_cast<int>(kind));
+  CHECK(copy.users(kind) > 0, key, kind);
   --copy.users_[static_cast<std::size_t>(kind)];
   noted_.insert(key);
 }
 
 void ObjectTable::become(Copy& copy, CopyLife life) {
-  CHECK(may_become(copy.life_, life), copy.key, copy.id.to_string(), static_cast<int>(copy.life_),
-        static_cast<int>(life));
+  CHECK(may_become(copy.life_, life), copy.key, copy.id, copy.life_, life);
   copy.life_ = life;
   if (life == CopyLife::kComplete) {
     copy.committed = copy.is_final_ = true;
@@ -119,12 +118,12 @@ void ObjectTable::take_back(Copy& copy) {
 }
 
 void ObjectTable::opened(Copy& copy) {
-  CHECK(copy.in_data_plane_ == InDataPlane::kNotOpen, copy.key, static_cast<int>(copy.in_data_plane_));
+  CHECK(copy.in_data_plane_ == InDataPlane::kNotOpen, copy.key, copy.in_data_plane_);
   copy.in_data_plane_ = InDataPlane::kOpen;
 }
 
 void ObjectTable::closed(Copy& copy) {
-  CHECK(copy.in_data_plane_ == InDataPlane::kClosing, copy.key, static_cast<int>(copy.in_data_plane_));
+  CHECK(copy.in_data_plane_ == InDataPlane::kClosing, copy.key, copy.in_data_plane_);
   copy.in_data_plane_ = InDataPlane::kNotOpen;
   noted_.insert(copy.key);
 }
@@ -208,8 +207,8 @@ void ObjectTable::check_invariants() const {
 
 void ObjectTable::check(const Copy& copy) const {
   CHECK(copy.is_current() || !copy.is_idle() || copy.in_data_plane_ == InDataPlane::kClosing, copy.key);
-  CHECK(copy.lru_.has_value() == (copy.is_complete() && !copy.primary), copy.key, static_cast<int>(copy.life_));
-  CHECK(!copy.is_complete() || copy.committed, copy.key, copy.id.to_string());
+  CHECK(copy.lru_.has_value() == (copy.is_complete() && !copy.primary), copy.key, copy.life_);
+  CHECK(!copy.is_complete() || copy.committed, copy.key, copy.id);
   CHECK(copy.life_ != CopyLife::kComplete || copy.slices.empty() || copy.written.count() == 0, copy.key);
   CHECK(copy.users(CopyUser::kWriter) <= 1, copy.key, copy.users(CopyUser::kWriter));
   for (const CopySlice& slice : copy.slices)

@@ -435,37 +435,35 @@ ReduceReport Reduction::report() const {
 }
 
 void Reduction::check_invariants() const {
-  const std::string target = spec_.target.to_string();
-  CHECK(sources_.size() == source_order_.size(), target, sources_.size(), source_order_.size());
-  CHECK(used_ <= spec_.count, target, used_, spec_.count);
-  CHECK((phase_ == ReducePhase::kFailed) == !error_.message.empty(), target, error_.message);
-  CHECK(uncommitted_.empty() || phase_ == ReducePhase::kDone, target);
+  CHECK(sources_.size() == source_order_.size(), spec_.target, sources_.size(), source_order_.size());
+  CHECK(used_ <= spec_.count, spec_.target, used_, spec_.count);
+  CHECK((phase_ == ReducePhase::kFailed) == !error_.message.empty(), spec_.target, error_.message);
+  CHECK(uncommitted_.empty() || phase_ == ReducePhase::kDone, spec_.target);
   if (!running()) return;
-  CHECK(dirty_.empty(), target, dirty_.size());
+  CHECK(dirty_.empty(), spec_.target, dirty_.size());
   std::set<ObjectId> grouped;  // rule 1
   for (const auto& [number, group] : groups_)
     for (const ObjectId& id : group.own) {
       const Source& source = sources_.at(id);
-      CHECK(grouped.insert(id).second, target, id.to_string());
-      CHECK(source.state == SourceState::kUsed && source.node == group.node, target, id.to_string());
+      CHECK(grouped.insert(id).second, spec_.target, id);
+      CHECK(source.state == SourceState::kUsed && source.node == group.node, spec_.target, id);
     }
-  CHECK(grouped.size() == used_, target, grouped.size(), used_);
-  for (const ObjectId& id : spares_) CHECK(!grouped.contains(id), target, id.to_string());
+  CHECK(grouped.size() == used_, spec_.target, grouped.size(), used_);
+  for (const ObjectId& id : spares_) CHECK(!grouped.contains(id), spec_.target, id);
   for (const auto& [number, slot] : slots_) check_slot(number, slot);
   for (std::uint32_t slice = 0; slice < slices_ && complete(); ++slice)
-    CHECK(tops(slice).size() == 1, target, slice, tops(slice).size());
+    CHECK(tops(slice).size() == 1, spec_.target, slice, tops(slice).size());
 }
 
 void Reduction::check_slot(SlotNumber number, const Slot& slot) const {
-  const std::string target = spec_.target.to_string();
-  CHECK(number < next_slot_ && slot.slice < slices_ && groups_.contains(slot.group), target, number);
-  CHECK(slot.ordered && slot.version != 0 && slot.role == role_of(slot), target, number);
-  CHECK(slot.role != SlotRole::kRoot || slot.version == target_version_, target, number);  // rule 2
-  CHECK(std::ranges::count(in_order_[slot.slice], number) == 1, target, number);
-  CHECK(slot.children.empty() || !groups_.at(slot.group).leaf_only, target, number);  // rule 4
-  CHECK(slot.parent == 0 || std::ranges::count(slots_.at(slot.parent).children, number) == 1, target, number);
+  CHECK(number < next_slot_ && slot.slice < slices_ && groups_.contains(slot.group), spec_.target, number);
+  CHECK(slot.ordered && slot.version != 0 && slot.role == role_of(slot), spec_.target, number);
+  CHECK(slot.role != SlotRole::kRoot || slot.version == target_version_, spec_.target, number);  // rule 2
+  CHECK(std::ranges::count(in_order_[slot.slice], number) == 1, spec_.target, number);
+  CHECK(slot.children.empty() || !groups_.at(slot.group).leaf_only, spec_.target, number);  // rule 4
+  CHECK(slot.parent == 0 || std::ranges::count(slots_.at(slot.parent).children, number) == 1, spec_.target, number);
   for (const SlotNumber child : slot.children)
-    CHECK(slots_.at(child).parent == number && slots_.at(child).slice == slot.slice, target, number, child);
+    CHECK(slots_.at(child).parent == number && slots_.at(child).slice == slot.slice, spec_.target, number, child);
 }
 
 }  // namespace hoplite
