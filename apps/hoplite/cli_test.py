@@ -279,6 +279,20 @@ class WithoutDaemon(CliTest):
             self.assertIn(word, bash)
             self.assertIn(word, zsh)
 
+    def test_completion_of_names_runs_nothing(self):
+        self.run_cli("start")
+        trap = self.folder / "trap"
+        name = f"$(touch${{IFS}}{trap})"
+        self.run_cli("put", "-", "--id", name, stdin=b"x")
+        self.run_cli("put", "-", "--id", "plain", stdin=b"x")
+        complete = self.out("completion", "bash") + (
+            '\nCOMP_WORDS=(hoplite get ""); COMP_CWORD=2; _hoplite; printf "%s\\n" "${COMPREPLY[@]}"')
+        environment = self.environment | {"PATH": f"{BIN}:{os.environ['PATH']}"}
+        done = subprocess.run(["bash", "-c", complete], capture_output=True, text=True, check=True, env=environment)
+        self.assertIn(name, done.stdout.splitlines(), done.stderr)
+        self.assertIn("plain", done.stdout.splitlines())
+        self.assertFalse(trap.exists(), "a name was run as a command")
+
     def local(self, *arguments):
         cluster = subprocess.Popen([BIN / "hoplite", "local", *arguments, "--json"], stdout=subprocess.PIPE, text=True,
                                    env=self.environment, start_new_session=True)

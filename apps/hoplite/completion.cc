@@ -38,6 +38,12 @@ std::string command_names(const CLI::App& app) {
   return names;
 }
 
+// Prints ids and names, one in a line. Names come from anybody in the cluster: whatever reads them must not expand them, as
+// `compgen -W` would. Those that JSON has to escape are left out.
+std::string list_ids() {
+  return "hoplite ls --json 2>/dev/null | grep -oE '\"(id|name)\": \"[^\" \\]+\"' | sed -E 's/.*: \"(.*)\"/\\1/'";
+}
+
 // Options whose value is a file are completed by the shell; everything else by our words.
 std::string bash_script(const CLI::App& app) {
   std::string script =
@@ -73,8 +79,13 @@ std::string bash_script(const CLI::App& app) {
       "  esac\n"
       "  if [[ $command == put && $word != -* ]]; then COMPREPLY=($(compgen -f -- \"$word\")); return; fi\n"
       "  if [[ $ids && $word != -* ]]; then\n"
-      "    words=$(hoplite ls --json 2>/dev/null | grep -oE '\"(id|name)\": \"[^\" ]+\"' | sed -E 's/.*: "
-      "\"(.*)\"/\\1/')\n"
+      "    local id\n"
+      "    while IFS= read -r id; do\n"
+      "      [[ $id == \"$word\"* ]] && COMPREPLY+=(\"$id\")\n"
+      "    done < <(" +
+      list_ids() +
+      ")\n"
+      "    return\n"
       "  fi\n"
       "  COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n"
       "}\n"
@@ -140,8 +151,9 @@ std::string zsh_script(const CLI::App& app) {
       "}\n"
       "_hoplite_ids() {\n"
       "  local -a ids\n"
-      "  ids=(${(f)\"$(hoplite ls --json 2>/dev/null | grep -oE '\"(id|name)\": \"[^\" ]+\"' | sed -E 's/.*: "
-      "\"(.*)\"/\\1/')\"})\n"
+      "  ids=(${(f)\"$(" +
+      list_ids() +
+      ")\"})\n"
       "  compadd -a ids\n"
       "}\n"
       "compdef _hoplite hoplite\n";
