@@ -110,7 +110,9 @@ TEST_F(FollowerTest, SeesBytesGrowAndTheEnd) {
     daemon_.reply(request_, ipc::Grown{4});
     EXPECT_EQ(text_of(follower.next()->bytes), "0123");
     daemon_.reply(request_, ipc::Grown{5});
-    daemon_.reply(request_, ipc::Grown{3});     // nonsense: never decreases
+    daemon_.reply(request_, ipc::Grown{3});  // nonsense: never decreases
+    sync();
+    EXPECT_EQ(text_of(follower.next(std::chrono::seconds(5))->bytes), "01234");
     daemon_.reply(request_, ipc::Grown{1000});  // nonsense: never beyond the end
     sync();
     EXPECT_EQ(text_of(follower.next()->bytes), "0123456789");

@@ -1,0 +1,121 @@
+// What the handlers between the parts decide, on a node that is alone: mostly what clients may not do.
+#include "core/agent/agent.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace hoplite {
+namespace {
+
+constexpr std::uint64_t kStoreBytes = 64 * kKiB;
+
+class AgentTest : public testing::Test, protected Progress {
+ protected:
+  static AgentOptions options() {
+    AgentOptions options;
+    options.self = NodeId{1};
+    options.address = {"10.0.0.1", 7411};
+    options.capacity = kStoreBytes;
+    return options;
+  }
+  ValidBytes valid(CopyKey, std::uint32_t) const override { return {}; }
+
+  // The replies to this request, of those that the step brings.
+  template <typename R> std::vector<R> ask(ClientKey client, ipc::Request request, std::uint64_t payload_bytes = 0) {
+    Effects effects;
+    const std::uint64_t number = ++requests_;
+    agent_.step(Time{}, event::ClientAsked{client, number, std::move(request), payload_bytes}, effects);
+    agent_.check_invariants();
+    std::vector<R> found;
+    for (const Effect& effect : effects)
+      if (const auto* reply = std::get_if<effect::Reply>(&effect); reply != nullptr && reply->request == number)
+        if (const R* r = std::get_if<R>(&reply->message)) found.push_back(*r);
+    return found;
+  }
+  ipc::Created create(ClientKey client, std::uint64_t size) {
+    return ask<ipc::Created>(client, ipc::Create{.id = {}, .size = size, .meta = {}}).at(0);
+  }
+  ObjectId put(ClientKey client, std::uint64_t size) { return ask<ipc::PutDone>(client, ipc::Put{}, size).at(0).id; }
+  std::uint64_t written(const ObjectId& id) {
+    for (const ipc::ObjectInfo& info : agent_.objects())
+      if (info.id == id) return info.bytes;
+    return 0;
+  }
+
+  Agent agent_{options(), *this, Time{}};
+  std::uint64_t requests_ = 0;
+};
+
+TEST_F(AgentTest, OnlyItsWriterAdvancesSealsOrGivesUpAnObject) {
+  const ipc::Created mine = create(1, 1000);
+  ask<ipc::Failed>(2, ipc::Advance{mine.copy, 500});
+  EXPECT_EQ(written(mine.id), 0u);
+  EXPECT_EQ(ask<ipc::Failed>(2, ipc::Seal{.copy = mine.copy}).at(0).code, Code::kInvalidArgument);
+  ask<ipc::Failed>(2, ipc::Abort{mine.copy});
+  ask<ipc::Failed>(1, ipc::Advance{mine.copy, 500});
+  EXPECT_EQ(written(mine.id), 500u);
+  EXPECT_EQ(ask<ipc::PutDone>(1, ipc::Seal{.copy = mine.copy}).at(0).id, mine.id);
+}
+
+TEST_F(AgentTest, AWriterHasNoMoreBytesThanTheObject) {
+  const ipc::Created mine = create(1, 1000);
+  ask<ipc::Failed>(1, ipc::Advance{mine.copy, 5000});
+  EXPECT_EQ(written(mine.id), 1000u);
+  ask<ipc::Failed>(1, ipc::Advance{mine.copy, 10});
+  EXPECT_EQ(written(mine.id), 1000u) << "what is written stays written";
+}
+
+TEST_F(AgentTest, ANumberInUseIsRefusedAndTheFirstRequestGoesOn) {
+  const ObjectId later = ObjectId::named("later");
+  Effects effects;
+  agent_.step(Time{}, event::ClientAsked{1, 7, ipc::Get{.id = later}, 0}, effects);
+  effects.clear();
+  agent_.step(Time{}, event::ClientAsked{1, 7, ipc::Get{.id = later}, 0}, effects);
+  ASSERT_EQ(effects.size(), 1u);
+  EXPECT_EQ(std::get<ipc::Failed>(std::get<effect::Reply>(effects[0]).message).code, Code::kInvalidArgument);
+  effects.clear();
+  agent_.step(Time{}, event::ClientAsked{2, 1, ipc::Put{.id = later, .meta = {}}, 10}, effects);
+  EXPECT_TRUE(std::ranges::any_of(effects, [](const Effect& effect) {
+    const auto* reply = std::get_if<effect::Reply>(&effect);
+    return reply != nullptr && reply->client == 1 && std::holds_alternative<ipc::View>(reply->message);
+  }));
+}
+
+TEST_F(AgentTest, AViewIsGivenBackByItsHolderOnly) {
+  const ObjectId id = put(1, 100);
+  const ipc::View view = ask<ipc::View>(1, ipc::Get{.id = id}).at(0);
+  ask<ipc::Failed>(2, ipc::Release{{view.copy}});
+  EXPECT_EQ(agent_.objects().at(0).views, 1u);
+  ask<ipc::Failed>(1, ipc::Release{{view.copy, view.copy}});
+  EXPECT_EQ(agent_.objects().at(0).views, 0u);
+}
+
+TEST_F(AgentTest, WhatAClientLeavesBehindIsCleanedUp) {
+  const ipc::Created unfinished = create(1, 1000);
+  const ObjectId id = put(1, 100);
+  ask<ipc::View>(1, ipc::Get{.id = id});
+  ask<ipc::View>(1, ipc::Get{.id = ObjectId::named("never")});
+  Effects effects;
+  agent_.step(Time{}, event::ClientGone{1}, effects);
+  agent_.check_invariants();
+  ASSERT_EQ(agent_.objects().size(), 1u) << "the one that was put stays";
+  EXPECT_EQ(agent_.objects()[0].views, 0u);
+  EXPECT_EQ(agent_.status().waiting, 0u);
+  EXPECT_EQ(ask<ipc::Failed>(1, ipc::Seal{.copy = unfinished.copy}).at(0).code, Code::kInvalidArgument);
+}
+
+TEST_F(AgentTest, APutInOneMessageHasABoundAndSoHasItsMetadata) {
+  const Limits limits;
+  EXPECT_EQ(ask<ipc::Failed>(1, ipc::Put{}, limits.inline_bytes + 1).at(0).code, Code::kInvalidArgument);
+  ipc::Put wordy;
+  wordy.meta.assign(limits.max_meta_bytes + 1, 'x');
+  EXPECT_EQ(ask<ipc::Failed>(1, std::move(wordy), 10).at(0).code, Code::kInvalidArgument);
+  EXPECT_EQ(ask<ipc::Failed>(1, ipc::Create{.id = {}, .size = kStoreBytes + 1, .meta = {}}).at(0).code,
+            Code::kStoreFull);
+}
+
+}  // namespace
+}  // namespace hoplite
