@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import stats
 from cluster import Cluster, Worker
-from lab import Lab
+from lab import Lab, LabError
 from report import Figure, at_least, at_most
 from rows import MIB, Row, Run, Setting, median_note
 
@@ -49,9 +49,21 @@ class Background:
         for receiver in self._receivers:
             receiver.send(f"get_many {' '.join(self._ids)}")
 
-    def progress(self) -> list[int]:
-        """Bytes of each on host 2."""
-        return [o["bytes"] for o in self._probe.ask(f"progress {' '.join(self._ids)}")["objects"]]
+    def growth(self, seconds: float) -> list[int]:
+        """By how many bytes those have grown on host 2 that come by one connection: the one that most come by."""
+        before = self._progress()
+        time.sleep(seconds)
+        after = self._progress()
+        by_parent: dict[str, list[int]] = {}
+        for then, now in zip(before, after):
+            if then["parent"] and then["parent"] == now["parent"]:
+                by_parent.setdefault(now["parent"], []).append(now["bytes"] - then["bytes"])
+        if not by_parent:
+            raise LabError("no broadcast has kept its parent on host 2")
+        return max(by_parent.values(), key=len)
+
+    def _progress(self) -> list[dict]:
+        return self._probe.ask(f"progress {' '.join(self._ids)}")["objects"]
 
     def finish(self, cluster: Cluster) -> None:
         for receiver in self._receivers:
@@ -73,9 +85,7 @@ def beside_broadcasts(run: Run) -> Iterator[Figure]:
             calm = gets_by_turns(cluster, setting.size, 2 * (setting.hosts - 1))
             background = Background(cluster)
             time.sleep(4)  # they have begun, and their plans have settled
-            before = background.progress()
-            time.sleep(6)
-            grown = [now - then for now, then in zip(background.progress(), before)]
+            grown = background.growth(seconds=6)
             shares.append(min(grown) / max(grown))
             busy = gets_by_turns(cluster, setting.size, 2 * (setting.hosts - 1))
             background.finish(cluster)
@@ -84,7 +94,7 @@ def beside_broadcasts(run: Run) -> Iterator[Figure]:
             run.say(
                 f"{rep + 1} of {setting.reps}: alone {stats.format_seconds(statistics.median(calm))}, "
                 f"beside {BROADCASTS} broadcasts {stats.format_seconds(statistics.median(busy))}, "
-                f"streams {min(grown) / MIB:.1f} to {max(grown) / MIB:.1f} MiB"
+                f"{len(grown)} streams of one connection {min(grown) / MIB:.1f} to {max(grown) / MIB:.1f} MiB"
             )
     samples = {"alone": alone, "beside": beside}
     yield run.figure(

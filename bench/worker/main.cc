@@ -75,12 +75,13 @@ class Worker {
     return add_times(answer, start_ns, now_ns());
   }
 
-  // How many bytes of each there are here now.
+  // How many bytes of each there are here now, and whom they come from.
   Json progress(std::istream& words) {
-    std::map<ObjectId, std::uint64_t> bytes;
-    for (const ObjectStatus& status : value_of(client_.objects())) bytes[status.id] = status.bytes;
+    std::map<ObjectId, ObjectStatus> here;
+    for (const ObjectStatus& status : value_of(client_.objects())) here[status.id] = status;
     std::vector<Json> all;
-    for (const ObjectId& id : next_ids(words)) all.push_back(Json().add("bytes", bytes[id]));
+    for (const ObjectId& id : next_ids(words))
+      all.push_back(Json().add("bytes", here[id].bytes).add("parent", here[id].parent));
     return Json().add("objects", all);
   }
 

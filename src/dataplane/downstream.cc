@@ -84,6 +84,9 @@ bool Downstream::handle_priority(TransferId transfer, std::uint64_t value) {
   const auto it = serves_.find(transfer);
   if (it == serves_.end()) return true;
   scheduler_.prioritize(transfer, priority);
+  host_.uplink().remove(it->second.priority);
+  host_.uplink().add(priority);
+  it->second.priority = priority;
   host_.serve_prioritized(it->second.id, priority);
   return true;
 }
@@ -101,14 +104,16 @@ bool Downstream::accept(ServeId serve, const BufferPtr& buffer, const PullReques
     pump();
     return false;
   }
-  Serve state{serve, buffer, pull.slice, pull.offset, range.end};
+  const auto changed = asked.mapped().priority;
+  const Priority priority = changed.value_or(pull.priority);
+  Serve state{serve, buffer, pull.slice, priority, pull.offset, range.end};
   state.sent_at = host_.now();
   state.limit = asked.mapped().limit;
   serves_.emplace(pull.transfer, std::move(state));
   // What is combined with others, and what is passed on as it is.
   const std::uint64_t part = std::uint64_t{pull.slice} * 2 + (pull.slot ? 1 : 0);
-  const auto changed = asked.mapped().priority;
-  scheduler_.add(pull.transfer, {changed.value_or(pull.priority), pull.target}, part);
+  scheduler_.add(pull.transfer, {priority, pull.target}, part);
+  host_.uplink().add(priority);
   say(FrameType::kAccept, pull.transfer);
   host_.serve_began(*this, pull.transfer, serve, *buffer);
   if (changed) host_.serve_prioritized(serve, *changed);
@@ -150,6 +155,7 @@ void Downstream::end(TransferId transfer, FrameType how, Code code) {
   scheduler_.remove(transfer);
   const Serve serve = std::move(it->second);
   serves_.erase(it);
+  host_.uplink().remove(serve.priority);
   host_.serve_ended(*this, transfer, serve.id, *serve.buffer);
 }
 
@@ -184,7 +190,9 @@ bool Downstream::send_next() {
   if (!turn) return false;
   const TransferId transfer = turn->stream;
   Serve& serve = serves_.at(transfer);
-  const std::uint64_t length = std::min(serve.ready_until() - serve.next, turn->max_bytes);
+  const std::uint64_t admitted = host_.uplink().admitted(host_.now(), turn->priority);
+  if (admitted == 0) return false;  // the lane calls when more urgent ones are over, or have left it a share
+  const std::uint64_t length = std::min({serve.ready_until() - serve.next, turn->max_bytes, admitted});
   const FrameHeader frame{.type = FrameType::kData,
                           .length = static_cast<std::uint32_t>(length),
                           .transfer = transfer,
@@ -197,6 +205,7 @@ bool Downstream::send_next() {
   sending_of_ = transfer;
   scheduler_.set_ready(transfer, serve.next < serve.ready_until());
   scheduler_.taken(transfer, frame.length);
+  host_.uplink().sent(host_.now(), turn->priority, frame.length);
   if (sent == Link::Sent::kPart) return false;
   frame_sent();
   return true;

@@ -15,6 +15,7 @@
 #include "dataplane/buffer.h"
 #include "dataplane/link.h"
 #include "dataplane/stream_scheduler.h"
+#include "dataplane/uplink.h"
 #include "protocol/data_plane.h"
 
 namespace hoplite::dataplane {
@@ -24,6 +25,7 @@ class Downstream final : private LinkUser {
   class Host {
    public:
     virtual Time now() const = 0;
+    virtual Uplink& uplink() = 0;
     virtual void pull_asked(NodeRef child, ChannelId channel, const PullRequest& pull) = 0;
     virtual void serve_began(Downstream& at, TransferId transfer, ServeId serve, Buffer& buffer) = 0;
     virtual void serve_prioritized(ServeId serve, Priority priority) = 0;
@@ -65,6 +67,7 @@ class Downstream final : private LinkUser {
     ServeId id = 0;
     BufferPtr buffer;
     std::uint32_t slice = 0;
+    Priority priority = Priority::kNormal;
     std::uint64_t next = 0;          // first byte that is in no frame yet
     std::uint64_t end = 0;           // of the slice
     std::uint64_t limit = kNoLimit;  // the child takes no more for now

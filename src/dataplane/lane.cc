@@ -21,7 +21,8 @@ Lane::Lane(const Options& options, Host& host, LinkDialler& dialler)
       dialler_(dialler),
       tick_every_(tick_of(options.limits)),
       combiner_(options.index, *this),
-      downlink_({options.limits.urgent_idle_after, options.limits.shared_frame_bytes, options.limits.least_share}) {}
+      downlink_({options.limits.urgent_idle_after, options.limits.shared_frame_bytes, options.limits.least_share}),
+      uplink_({options.limits.urgent_idle_after, options.limits.shared_frame_bytes, options.limits.least_share}) {}
 
 // --- commands
 
@@ -176,6 +177,8 @@ void Lane::combine_ended(CopyKey out, std::uint32_t slice, bool complete) {
 
 void Lane::settle() {
   change_pulls();
+  while (uplink_.take_released())
+    for (auto& [channel, downstream] : children_) downstream->pump();
   if (std::exchange(any_broken_, false)) {
     std::erase_if(parents_, [](const auto& entry) { return entry.second->broken(); });
     std::erase_if(children_, [](const auto& entry) { return entry.second->broken(); });

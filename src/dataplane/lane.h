@@ -90,6 +90,7 @@ class Lane final : private Upstream::Host, private Downstream::Host, private Com
   };
 
   Time now() const override { return host_.now(); }
+  Uplink& uplink() override { return uplink_; }
   void link_broken() override { any_broken_ = true; }
   void buffer_advanced(Buffer& buffer) override;
   void pull_received(TransferId transfer, std::uint64_t bytes) override;
@@ -124,6 +125,7 @@ class Lane final : private Upstream::Host, private Downstream::Host, private Com
   std::vector<ServePlace> following_;  // scratch of go_on_with
   Combiner combiner_;
   Downlink downlink_;
+  Uplink uplink_;
   Downlink::Changes changes_;  // scratch
   LaneEvents events_;
 };

@@ -82,7 +82,8 @@ std::optional<StreamScheduler::Turn> StreamScheduler::next() const {
   const auto priority = next_class();
   if (!priority) return std::nullopt;
   const JobState& job = first_job(*priority);
-  return Turn{std::get<2>(*job.waiting.begin()), shares(job) ? options_.shared_turn_bytes : options_.turn_bytes};
+  return Turn{std::get<2>(*job.waiting.begin()), shares(job) ? options_.shared_turn_bytes : options_.turn_bytes,
+              *priority};
 }
 
 void StreamScheduler::taken(Stream stream, std::uint64_t bytes) {

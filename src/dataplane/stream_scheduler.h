@@ -52,6 +52,7 @@ class StreamScheduler {
   struct Turn {
     Stream stream = 0;
     std::uint64_t max_bytes = 0;
+    Priority priority = Priority::kNormal;
   };
   // Whose turn it is, until somebody has taken one. nullopt if no stream is ready.
   std::optional<Turn> next() const;

@@ -19,7 +19,7 @@ class AnnouncerTest : public PartsTest {
 TEST_F(AnnouncerTest, TellsWhatIsHere) {
   const Copy& copy = add_copy(peers(1), CopyLife::kFetching);
   announcer_.tell(records_.at(peers(1)));
-  const Fact& fact = told().at(0).facts.at(0);
+  const Fact fact = told().at(0).facts.at(0);
   EXPECT_EQ(fact.version, copy.version);
   EXPECT_EQ(fact.state, CopyState::kGrowing);
   EXPECT_FALSE(told()[0].full_begin || told()[0].full_end);

@@ -5,9 +5,9 @@
 namespace hoplite {
 namespace {
 
-constexpr ObjectId kTarget{1, 9};  // minted here: this is its home
-constexpr ObjectId kFirst{2, 1};
-constexpr ObjectId kSecond{3, 1};
+constexpr ObjectId kSum{1, 9};  // minted here: this is its home
+constexpr ObjectId kFirstSource{2, 1};
+constexpr ObjectId kSecondSource{3, 1};
 
 // Nobody has any of the sources, until a test says so.
 class CoordinatorTest : public PartsTest, protected Coordinator::Host, protected Directory::Host {
@@ -33,8 +33,8 @@ class CoordinatorTest : public PartsTest, protected Coordinator::Host, protected
   static ReduceRequest request(std::uint64_t number, std::int64_t timeout_ns = -1) {
     ReduceRequest m;
     m.request = number;
-    m.spec.target = kTarget;
-    m.spec.sources = {kFirst, kSecond};
+    m.spec.target = kSum;
+    m.spec.sources = {kFirstSource, kSecondSource};
     m.spec.count = 2;
     m.spec.timeout_ns = timeout_ns;
     return m;
@@ -45,11 +45,11 @@ class CoordinatorTest : public PartsTest, protected Coordinator::Host, protected
   }
   Code last_code() const { return sent<ReduceReply>(kPeer).back().code; }
   ReduceReport report() {
-    coordinator_.on_query(kPeer, {50, kTarget});
+    coordinator_.on_query(kPeer, {50, kSum});
     return sent<ReduceAnswer>(kPeer).back().report;
   }
   void arrive(const ObjectId& source, NodeRef node) {
-    coordinator_.on_arrival(kTarget, {source, node, 7, kMiB, ""});
+    coordinator_.on_arrival(kSum, {source, node, 7, kMiB, ""});
     coordinator_.check_invariants();
   }
 
@@ -65,20 +65,20 @@ class CoordinatorTest : public PartsTest, protected Coordinator::Host, protected
 TEST_F(CoordinatorTest, TakesAReduceOnceHoweverOftenItIsAskedFor) {
   begin();
   EXPECT_EQ(last_code(), Code::kOk);
-  EXPECT_EQ(watched_, (std::set{kFirst, kSecond}));
+  EXPECT_EQ(watched_, (std::set{kFirstSource, kSecondSource}));
   begin();
   EXPECT_EQ(last_code(), Code::kOk) << "the same request, sent again";
   begin(request(2));
   EXPECT_EQ(last_code(), Code::kExists) << "another one into the same target";
-  EXPECT_TRUE(directory_.is_taken(kTarget));
+  EXPECT_TRUE(directory_.is_taken(kSum));
   EXPECT_FALSE(coordinator_.is_running()) << "as long as it waits for sources, nothing has to be finished";
 }
 
 TEST_F(CoordinatorTest, OrdersSlotsWhenItsSourcesHaveArrived) {
   begin();
-  arrive(kFirst, kPeer);
+  arrive(kFirstSource, kPeer);
   EXPECT_NE(report().phase, ReducePhase::kRunning) << "two are wanted";
-  arrive(kSecond, kOther);
+  arrive(kSecondSource, kOther);
   EXPECT_FALSE(sent<SlotOrder>(kPeer).empty() || sent<SlotOrder>(kOther).empty()) << "each has something to add";
   EXPECT_EQ(report().phase, ReducePhase::kRunning);
   EXPECT_TRUE(coordinator_.is_running());
@@ -87,30 +87,30 @@ TEST_F(CoordinatorTest, OrdersSlotsWhenItsSourcesHaveArrived) {
 TEST_F(CoordinatorTest, AMissedDeadlineFailsItAndSaysWhatWasAwaited) {
   begin(request(1, Duration::s(1).ns));
   EXPECT_EQ(timers_.next(), out_.now() + Duration::s(1));
-  arrive(kFirst, kPeer);
-  coordinator_.on_timer(timer::ReduceDeadline{kTarget});
+  arrive(kFirstSource, kPeer);
+  coordinator_.on_timer(timer::ReduceDeadline{kSum});
   const ReduceReport ended = report();
   EXPECT_EQ(ended.phase, ReducePhase::kFailed);
   EXPECT_EQ(ended.code, Code::kTimedOut);
-  EXPECT_NE(ended.text.find(kSecond.to_string()), std::string::npos) << ended.text;
+  EXPECT_NE(ended.text.find(kSecondSource.to_string()), std::string::npos) << ended.text;
   EXPECT_TRUE(watched_.empty());
-  EXPECT_FALSE(directory_.is_taken(kTarget)) << "it may be put or reduced into again";
+  EXPECT_FALSE(directory_.is_taken(kSum)) << "it may be put or reduced into again";
   EXPECT_FALSE(coordinator_.is_running());
   EXPECT_EQ(timers_.next(), Time::never());
 }
 
 TEST_F(CoordinatorTest, ASourceThatCannotComeFailsItWithItsName) {
   begin();
-  coordinator_.on_missing(kTarget, kFirst, Code::kDeleted, "");
+  coordinator_.on_missing(kSum, kFirstSource, Code::kDeleted, "");
   const ReduceReport ended = report();
   EXPECT_EQ(ended.phase, ReducePhase::kFailed);
-  EXPECT_NE(ended.text.find(kFirst.to_string()), std::string::npos) << ended.text;
+  EXPECT_NE(ended.text.find(kFirstSource.to_string()), std::string::npos) << ended.text;
 }
 
 TEST_F(CoordinatorTest, WhoAsksForNoReduceIsToldSo) {
-  coordinator_.on_query(kPeer, {50, kTarget});
+  coordinator_.on_query(kPeer, {50, kSum});
   EXPECT_EQ(last_code(), Code::kInvalidArgument);
-  coordinator_.on_add_sources(kPeer, {51, kTarget, {kFirst}});
+  coordinator_.on_add_sources(kPeer, {51, kSum, {kFirstSource}});
   EXPECT_EQ(last_code(), Code::kInvalidArgument);
 }
 
@@ -118,13 +118,13 @@ TEST_F(CoordinatorTest, RefusesMoreThanItMay) {
   limits_.max_reduces = 0;
   begin();
   EXPECT_EQ(last_code(), Code::kStoreFull);
-  EXPECT_FALSE(directory_.is_taken(kTarget));
+  EXPECT_FALSE(directory_.is_taken(kSum));
 }
 
 TEST_F(CoordinatorTest, ASlotOfAReduceThatIsOverIsEnded) {
   begin();
-  coordinator_.cancel(kTarget, Code::kDeleted, "deleted");
-  coordinator_.on_update(kOther, {kTarget, 3, 77, SlotState::kDone, Code::kOk, {}, {}, 0});
+  coordinator_.cancel(kSum, Code::kDeleted, "deleted");
+  coordinator_.on_update(kOther, {kSum, 3, 77, SlotState::kDone, Code::kOk, {}, {}, 0});
   ASSERT_EQ(sent<SlotEnd>(kOther).size(), 1u);
   EXPECT_FALSE(sent<SlotEnd>(kOther)[0].commit);
 }
@@ -132,7 +132,7 @@ TEST_F(CoordinatorTest, ASlotOfAReduceThatIsOverIsEnded) {
 TEST_F(CoordinatorTest, WhenItsNodeWasGivenUpWhatItCoordinatedIsLost) {
   begin();
   coordinator_.forget_all();
-  EXPECT_TRUE(lost_.contains(kTarget));
+  EXPECT_TRUE(lost_.contains(kSum));
   EXPECT_TRUE(watched_.empty());
   EXPECT_FALSE(coordinator_.is_running());
 }

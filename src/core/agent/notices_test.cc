@@ -7,7 +7,7 @@ namespace {
 
 constexpr RequestKey kWaiter{4, 1};
 constexpr RequestKey kAnother{4, 2};
-constexpr ObjectId kTarget{1, 77};
+constexpr ObjectId kWatchedFor{1, 77};
 
 class NoticesTest : public PartsTest {
  protected:
@@ -64,30 +64,30 @@ TEST_F(NoticesTest, OthersGoOnWaiting) {
 
 TEST_F(NoticesTest, AReduceSaysHowManyBytesAreWelcome) {
   records_.add(peers(1));
-  notices_.watch(peers(1), kTarget, 300);
+  notices_.watch(peers(1), kWatchedFor, 300);
   notices_.ask(peers(1));
   EXPECT_EQ(sent<Want>(kPeer).at(0).inline_bytes, 300u);
   EXPECT_FALSE(sent<Want>(kPeer).at(0).wait_if_lost) << "a reduce wants to hear of a loss";
-  EXPECT_EQ(notices_.take_watchers(peers(1)), std::set{kTarget});
+  EXPECT_EQ(notices_.take_watchers(peers(1)), std::set{kWatchedFor});
   ready(peers(1));
   EXPECT_FALSE(notices_.contains(peers(1)));
 }
 
 TEST_F(NoticesTest, ALossIsToldOnceThenItMayBePutAgain) {
   records_.add(peers(1));
-  notices_.watch(peers(1), kTarget, 0);
+  notices_.watch(peers(1), kWatchedFor, 0);
   notices_.ask(peers(1));
   EXPECT_TRUE(notices_.has_asked(peers(1), sent<Want>(kPeer).back().request));
   notices_.on_failed(peers(1), Code::kLost);
   ASSERT_EQ(asked(), 2u);
   EXPECT_TRUE(sent<Want>(kPeer).back().wait_if_lost);
-  notices_.unwatch(peers(1), kTarget);
+  notices_.unwatch(peers(1), kWatchedFor);
   EXPECT_EQ(sent<Unwant>(kPeer).size(), 1u);
 }
 
 TEST_F(NoticesTest, AWatchWhoseHolderIsDeadIsAskedForAgainSoon) {
   records_.add(peers(1));
-  notices_.watch(peers(1), kTarget, 0);
+  notices_.watch(peers(1), kWatchedFor, 0);
   notices_.ask(peers(1));
   ready(peers(1));
   EXPECT_TRUE(notices_.is_watched(peers(1)));
