@@ -286,16 +286,16 @@ void Directory::commit(const ObjectId& id, Version version) {
 void Directory::fail_waiters(const ObjectId& id, Code code, const std::string& why, Output& out) {
   const auto it = entries_.find(id);
   if (it == entries_.end()) return;
-  const auto waiters = std::move(it->second.waiters);
-  it->second.waiters.clear();
-  for (const auto& [key, waiter] : waiters) {
-    if (code == Code::kLost && waiter.want.wait_if_lost) {
-      it->second.waiters.emplace(key, waiter);
-      continue;
-    }
+  Entry& entry = it->second;
+  std::vector<NodeId> told;
+  std::erase_if(entry.waiters, [&](const auto& item) {
+    const Waiter& waiter = item.second;
+    if (code == Code::kLost && waiter.want.wait_if_lost) return false;
     out.sends.push_back({waiter.ref, WantFailed{waiter.want.request, id, 0, code, why}});
-    note_interest(id, it->second, key.first);
-  }
+    told.push_back(waiter.ref.id);
+    return true;
+  });
+  for (const NodeId node : told) note_interest(id, entry, node);  // it may wait in another way still
   erase_if_empty(id);
 }
 
