@@ -503,5 +503,18 @@ TEST_F(PassedOnTest, ADeleteWaitsForWhoIsStillBeingServed) {
   EXPECT_TRUE(sent_to<DeleteReply>(kB));
 }
 
+TEST_F(DirectoryTest, ANodeThatWaitsInTwoWaysIsRememberedWhenOneOfThemFails) {
+  want(kA);
+  want(kA, true, WantMode::kNotify);
+  out_ = {};
+  directory_.fail_waiters(kId, Code::kLost, "gone", out_);
+  EXPECT_TRUE(sent_to<WantFailed>(kA)) << "the get, which does not wait for what is lost";
+  directory_.check_invariants();
+  out_ = {};
+  directory_.fail_waiters(kId, Code::kDeleted, "", out_);
+  EXPECT_TRUE(sent_to<WantFailed>(kA)) << "the other one";
+  EXPECT_EQ(directory_.size(), 0u);
+}
+
 }  // namespace
 }  // namespace hoplite
