@@ -280,7 +280,7 @@ class WithoutDaemon(CliTest):
             self.assertIn(word, zsh)
 
     def test_completion_of_names_runs_nothing(self):
-        self.run_cli("start")
+        self.start()
         trap = self.folder / "trap"
         name = f"$(touch${{IFS}}{trap})"
         self.run_cli("put", "-", "--id", name, stdin=b"x")
