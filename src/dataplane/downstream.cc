@@ -190,7 +190,8 @@ bool Downstream::send_next() {
   if (!turn) return false;
   const TransferId transfer = turn->stream;
   Serve& serve = serves_.at(transfer);
-  const std::uint64_t admitted = host_.uplink().admitted(host_.now(), turn->priority);
+  const Time now = host_.now();
+  const std::uint64_t admitted = host_.uplink().admitted(now, turn->priority);
   if (admitted == 0) return false;  // the lane calls when more urgent ones are over, or have left it a share
   const std::uint64_t length = std::min({serve.ready_until() - serve.next, turn->max_bytes, admitted});
   const FrameHeader frame{.type = FrameType::kData,
@@ -205,7 +206,7 @@ bool Downstream::send_next() {
   sending_of_ = transfer;
   scheduler_.set_ready(transfer, serve.next < serve.ready_until());
   scheduler_.taken(transfer, frame.length);
-  host_.uplink().sent(host_.now(), turn->priority, frame.length);
+  host_.uplink().sent(now, turn->priority, frame.length);
   if (sent == Link::Sent::kPart) return false;
   frame_sent();
   return true;

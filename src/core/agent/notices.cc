@@ -54,6 +54,11 @@ std::set<ObjectId> Notices::watchers(const ObjectId& source) const {
   return it == interests_.end() ? std::set<ObjectId>{} : it->second.watchers;
 }
 
+bool Notices::is_watched(const ObjectId& source) const {
+  const auto it = interests_.find(source);
+  return it != interests_.end() && !it->second.watchers.empty();
+}
+
 std::set<ObjectId> Notices::take_watchers(const ObjectId& source) {
   Interest& interest = interests_.at(source);
   interest.welcome_bytes = 0;

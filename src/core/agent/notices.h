@@ -32,7 +32,7 @@ class Notices {
   void watch(const ObjectId& source, const ObjectId& target, std::uint64_t welcome_bytes);
   void unwatch(const ObjectId& source, const ObjectId& target);
   std::set<ObjectId> watchers(const ObjectId& source) const;
-  bool is_watched(const ObjectId& source) const { return !watchers(source).empty(); }
+  bool is_watched(const ObjectId& source) const;
   // They are told now, and not again; a reduce that loses it watches it again.
   std::set<ObjectId> take_watchers(const ObjectId& source);
 

@@ -15,8 +15,7 @@ void Puts::begin(const ObjectId& id, ClientKey client) {
 
 void Puts::seal(const ObjectId& id, std::uint64_t client_request) {
   Put& put = puts_.at(id);
-  CHECK(!put.sealed && client_request != 0, id, client_request);
-  put.sealed = true;
+  CHECK(!put.is_sealed() && client_request != 0, id, client_request);
   put.client_request = client_request;
   if (put.claimed || put.number == 0) claim(id);
 }
@@ -27,11 +26,12 @@ void Puts::claim(const ObjectId& id) {
   const Copy& copy = *records_.copy_of(record);
   put.number = put.first_number == 0 ? out_.open_question() : out_.next_number();
   if (put.first_number == 0) put.first_number = put.number;
-  put.sealed_sent = put.sealed;
+  put.sealed_sent = put.is_sealed();
   put.asked.insert(record.home);
   claim_at(id, out_.now() + limits_.request_retry);
-  PutRequest request{put.number, id, copy.version, copy.extent.size, copy.meta, put.sealed};
-  const bool with_bytes = put.sealed && copy.extent.size <= limits_.inline_bytes && record.home.id != out_.self().id;
+  PutRequest request{put.number, id, copy.version, copy.extent.size, copy.meta, put.is_sealed()};
+  const bool with_bytes =
+      put.is_sealed() && copy.extent.size <= limits_.inline_bytes && record.home.id != out_.self().id;
   if (with_bytes) out_.send_with_bytes(record.home, std::move(request), copy.extent);
   else out_.send(record.home, std::move(request));
 }
@@ -57,7 +57,7 @@ Puts::Answer Puts::on_reply(NodeRef from, const PutReply& m) {
   put.claimed = true;
   out_.close_question(put.first_number);  // a fact from now on, which full announcements tell
   if (put.sealed_sent) return Answer::kCommitted;
-  if (!put.sealed) return Answer::kClaimed;
+  if (!put.is_sealed()) return Answer::kClaimed;
   claim(m.id);
   return Answer::kNone;
 }
@@ -84,10 +84,9 @@ void Puts::check_invariants() const {
     CHECK(records_.at(id).copy == put.copy, id, put.copy);
     CHECK(records_.copy_of(id)->life() == CopyLife::kWriting, id, put.copy);
     CHECK(put.number != 0 && put.number >= put.first_number, id, put.number, put.first_number);
-    CHECK(put.retry || (put.claimed && !put.sealed), id, put.number);
+    CHECK(put.retry || (put.claimed && !put.is_sealed()), id, put.number);
     CHECK(put.claimed || out_.is_open(put.first_number), id, put.first_number);
-    CHECK(!put.sealed_sent || put.sealed, id);
-    CHECK(put.sealed == (put.client_request != 0), id, put.client_request);
+    CHECK(!put.sealed_sent || put.is_sealed(), id);
   }
 }
 

@@ -55,14 +55,14 @@ class Puts {
   struct Put {
     CopyKey copy = 0;
     ClientKey client = 0;
-    std::uint64_t client_request = 0;
-    std::uint64_t first_number = 0;  // of the first claim; open until it is accepted
-    std::uint64_t number = 0;        // of the last one
+    std::uint64_t client_request = 0;  // 0: the client has more to add
+    std::uint64_t first_number = 0;    // of the first claim; open until it is accepted
+    std::uint64_t number = 0;          // of the last one
     std::set<NodeRef> asked;
-    bool sealed = false;       // the client has nothing to add,
-    bool sealed_sent = false;  // and the last claim said so
+    bool sealed_sent = false;  // the last claim said that it is sealed
     bool claimed = false;
     std::optional<Timers::Handle> retry;
+    bool is_sealed() const { return client_request != 0; }
   };
 
   const Limits& limits_;
