@@ -44,6 +44,7 @@ bool Failovers::is_complete_somewhere(const ObjectId& id) const {
 bool Failovers::can_go_on(const Failover& failover) const {
   if (is_complete_somewhere(failover.object)) return true;
   return std::ranges::any_of(ledger_.about(failover.object).puts, [&](PutNumber put) {
+    if (ledger_.puts[put].refused) return false;
     const auto& reduce = ledger_.puts[put].reduce;
     const auto there = [&](const ObjectId& source) { return is_complete_somewhere(source); };
     return reduce && std::ranges::count_if(reduce->sources, there) >= reduce->count;

@@ -99,5 +99,27 @@ TEST_F(FailoversTest, WhoeverWaitsForAnotherPutDoesNotCount) {
   EXPECT_TRUE(clients_.failovers().ended().empty());
 }
 
+// Its writer is dead, and so it never was; the sources of a reduce that was refused cannot help.
+TEST_F(FailoversTest, ARefusedReduceDoesNotMakeIt) {
+  const ObjectId written = ObjectId::named("written");
+  clients_.create(clients_.on(0), written, 20'000, kNoTimeout);
+  world_.run_for(Duration::ms(100));
+  ReduceSpec spec;
+  spec.target = written;
+  spec.sources = {a_};
+  spec.count = 1;
+  spec.type = DType::kU8;
+  const RequestNumber reduce = clients_.reduce(clients_.on(1), spec, 20'000);
+  clients_.get(clients_.on(1), {a_});
+  clients_.get(clients_.on(2), {written});
+  world_.run_for(Duration::s(1));
+  ASSERT_EQ(ledger_.requests[reduce].code, Code::kExists);
+  world_.crash(0, Crash::kMachine);
+  world_.run_for(Duration::s(5));
+  clients_.cancel(ledger_.requests.size() - 1);
+  world_.run_for(Duration::s(1));
+  EXPECT_TRUE(clients_.failovers().ended().empty());
+}
+
 }  // namespace
 }  // namespace hoplite::sim
