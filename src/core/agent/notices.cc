@@ -75,7 +75,8 @@ bool Notices::has_asked(const ObjectId& id, std::uint64_t number) const {
 
 void Notices::ask(const ObjectId& id) {
   Interest& interest = interests_.at(id);
-  interest.number = out_.next_number();
+  close_question(interest);
+  interest.number = out_.open_question();
   ask_at(id, out_.now() + limits_.request_retry);
   Want want;
   want.request = interest.number;
@@ -99,7 +100,7 @@ void Notices::on_ready(const ObjectId& id) {
   const auto it = interests_.find(id);
   if (it == interests_.end()) return;
   const std::set<RequestKey> waits = std::exchange(it->second.waits, {});
-  it->second.number = 0;
+  close_question(it->second);
   if (it->second.is_wanted()) ask_at(id, out_.now() + limits_.retry_backoff);
   else forget(id);
   for (const RequestKey& key : waits) {
@@ -116,8 +117,11 @@ void Notices::let_go_if_unwanted(const ObjectId& id) {
   out_.send(records_.at(id).home, Unwant{id, WantMode::kNotify});
 }
 
+void Notices::close_question(Interest& interest) { out_.close_question(std::exchange(interest.number, 0)); }
+
 void Notices::forget(const ObjectId& id) {
   timers_.cancel(interests_.at(id).timer);
+  close_question(interests_.at(id));
   interests_.erase(id);
   records_.touch(id);
 }
@@ -125,6 +129,7 @@ void Notices::forget(const ObjectId& id) {
 void Notices::check_invariants() const {
   for (const auto& [id, interest] : interests_) {
     CHECK(records_.contains(id) && interest.is_wanted() && interest.timer, id);
+    CHECK(interest.number == 0 || out_.is_open(interest.number), id, interest.number);
     for (const RequestKey& key : interest.waits) CHECK(waits_.at(key).missing.contains(id), id, key.client);
   }
   for (const auto& [key, wait] : waits_) {

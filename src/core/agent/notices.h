@@ -61,11 +61,12 @@ class Notices {
     std::set<ObjectId> watchers;  // targets of reduces that have it as a source
     std::uint64_t welcome_bytes = 0;
     bool if_put_again = false;  // it is lost: the home has said so
-    std::uint64_t number = 0;   // of the last question
+    std::uint64_t number = 0;   // of the question that is open: its answer may make this node a holder; 0 = none
     std::optional<Timers::Handle> timer;
     bool is_wanted() const { return !waits.empty() || !watchers.empty(); }
   };
   void let_go_if_unwanted(const ObjectId& id);
+  void close_question(Interest& interest);
   void forget(const ObjectId& id);
 
   const Limits& limits_;

@@ -52,6 +52,20 @@ TEST_F(NoticesTest, MoreThanThereAreMeansAll) {
   EXPECT_EQ(answered(kWaiter), std::vector{peers(1)});
 }
 
+// Its answer may bring the bytes: until then a full announcement must not tell the home that they are not here.
+TEST_F(NoticesTest, AQuestionIsOpenUntilItIsAnswered) {
+  records_.add(peers(1));
+  notices_.watch(peers(1), kWatchedFor, 1000);
+  notices_.ask(peers(1));
+  EXPECT_EQ(out_.oldest_open(), sent<Want>(kPeer).at(0).request);
+  notices_.ask(peers(1));
+  EXPECT_EQ(out_.oldest_open(), sent<Want>(kPeer).at(1).request) << "asked again";
+  notices_.check_invariants();
+  notices_.take_watchers(peers(1));
+  ready(peers(1));
+  EXPECT_GT(out_.oldest_open(), sent<Want>(kPeer).at(1).request);
+}
+
 TEST_F(NoticesTest, OthersGoOnWaiting) {
   wait(kWaiter, {peers(1)}, 1);
   wait(kAnother, {peers(1), peers(2)}, 2);
