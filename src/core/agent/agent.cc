@@ -196,6 +196,7 @@ void Agent::Impl::tidy(const ObjectId& id) {
   Record* r = records_.find(id);
   if (r == nullptr) return;
   if (is_unwanted(*r)) abandon(*r);
+  if (!puts_.contains(id)) slots_.start_roots_of(id);
   ensure_fetch(*r);
   reprioritize(*r);
   if (!is_unused(*r)) return;

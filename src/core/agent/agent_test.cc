@@ -1,4 +1,4 @@
-// What the handlers between the parts decide, on a node that is alone: mostly what clients may not do.
+// What the handlers between the parts decide: mostly what clients may not do, on a node that is alone.
 #include "core/agent/agent.h"
 
 #include <gtest/gtest.h>
@@ -14,6 +14,7 @@ constexpr std::uint64_t kStoreBytes = 64 * kKiB;
 
 class AgentTest : public testing::Test, protected Progress {
  protected:
+  explicit AgentTest(AgentOptions with = options()) : agent_(std::move(with), *this, Time{}) {}
   static AgentOptions options() {
     AgentOptions options;
     options.self = NodeId{1};
@@ -45,7 +46,7 @@ class AgentTest : public testing::Test, protected Progress {
     return 0;
   }
 
-  Agent agent_{options(), *this, Time{}};
+  Agent agent_;
   std::uint64_t requests_ = 0;
 };
 
@@ -115,6 +116,102 @@ TEST_F(AgentTest, APutInOneMessageHasABoundAndSoHasItsMetadata) {
   EXPECT_EQ(ask<ipc::Failed>(1, std::move(wordy), 10).at(0).code, Code::kInvalidArgument);
   EXPECT_EQ(ask<ipc::Failed>(1, ipc::Create{.id = {}, .size = kStoreBytes + 1, .meta = {}}).at(0).code,
             Code::kStoreFull);
+}
+
+// A put into a name whose home, the peer, has given it to a reduce; its root is to be made here.
+class PutAndReduceTest : public AgentTest {
+ protected:
+  static constexpr NodeRef kHome{NodeId{2}, 0};
+  static constexpr ObjectId kTarget{2, 9};
+  static constexpr ClientKey kClient = 1;
+
+  static AgentOptions options() {
+    AgentOptions options = AgentTest::options();
+    options.initial_members = {{kHome, {"10.0.0.2", 7411}, Life::kAlive}};
+    return options;
+  }
+  PutAndReduceTest() : AgentTest(options()) {}
+
+  Effects hear(Message message) {
+    Effects effects;
+    agent_.step(Time{}, event::Received{kHome, std::move(message), 0}, effects);
+    agent_.check_invariants();
+    return effects;
+  }
+  // The number of its claim.
+  std::uint64_t begin_put() {
+    Effects effects;
+    agent_.step(Time{}, event::ClientAsked{kClient, kPut, ipc::Put{.id = kTarget, .meta = {}}, 64}, effects);
+    for (const effect::Send& send : of<effect::Send>(effects))
+      if (const auto* claim = std::get_if<PutRequest>(&send.message)) return claim->request;
+    return 0;
+  }
+  SlotOrder root_order() {
+    const ObjectId source = put(kClient, 64);
+    SlotOrder order;
+    order.target = kTarget;
+    order.slot = 1;
+    order.version = 77;
+    order.role = SlotRole::kRoot;
+    order.source_size = order.target_size = 64;
+    order.own = {{source, agent_.directory().at(0).version}};
+    return order;
+  }
+  template <typename E> static std::vector<E> of(const Effects& effects) {
+    std::vector<E> found;
+    for (const Effect& effect : effects)
+      if (const E* e = std::get_if<E>(&effect)) found.push_back(*e);
+    return found;
+  }
+  // What the client heard of its put; nothing yet: kUnavailable.
+  static Code told(const Effects& effects) {
+    for (const effect::Reply& reply : of<effect::Reply>(effects)) {
+      if (reply.request != kPut) continue;
+      const auto* failed = std::get_if<ipc::Failed>(&reply.message);
+      return failed == nullptr ? Code::kOk : failed->code;
+    }
+    return Code::kUnavailable;
+  }
+
+  static constexpr std::uint64_t kPut = 1'000;
+};
+
+TEST_F(PutAndReduceTest, OnlyTheHomeRefusesAPutThatIsUnderWay) {
+  const SlotOrder order = root_order();
+  const std::uint64_t claim = begin_put();
+  const Effects ordered = hear(order);
+  EXPECT_EQ(told(ordered), Code::kUnavailable);
+  EXPECT_TRUE(of<effect::Combine>(ordered).empty());
+  const Effects refused = hear(PutReply{claim, kTarget, Code::kExists});
+  EXPECT_EQ(told(refused), Code::kExists);
+  EXPECT_EQ(of<effect::Combine>(refused).size(), 1u);
+}
+
+TEST_F(PutAndReduceTest, TheReduceMayFailBeforeThePutHasReachedTheHome) {
+  const SlotOrder order = root_order();
+  const std::uint64_t claim = begin_put();
+  hear(order);
+  hear(SlotEnd{kTarget, order.slot, order.version, false});
+  EXPECT_EQ(told(hear(PutReply{claim, kTarget, Code::kOk})), Code::kOk);
+}
+
+// The home has forgotten it: it is asked again, and decides.
+TEST_F(PutAndReduceTest, APutThatIsStillWrittenIsClaimedAgain) {
+  const SlotOrder order = root_order();
+  const auto claims = [&](const Effects& effects) {
+    std::vector<std::uint64_t> numbers;
+    for (const effect::Send& send : of<effect::Send>(effects))
+      if (const auto* claim = std::get_if<PutRequest>(&send.message)) numbers.push_back(claim->request);
+    return numbers;
+  };
+  Effects effects;
+  agent_.step(Time{}, event::ClientAsked{kClient, kPut, ipc::Create{.id = kTarget, .size = 64, .meta = {}}, 0},
+              effects);
+  hear(PutReply{claims(effects).at(0), kTarget, Code::kOk});
+  const Effects ordered = hear(order);
+  ASSERT_EQ(claims(ordered).size(), 1u);
+  EXPECT_TRUE(of<effect::Combine>(ordered).empty());
+  EXPECT_EQ(of<effect::Combine>(hear(PutReply{claims(ordered)[0], kTarget, Code::kExists})).size(), 1u);
 }
 
 }  // namespace

@@ -202,6 +202,7 @@ class Agent::Impl final : private Directory::Host, private Slots::Host, private 
   void reprioritize(const Record& record);
 
   // --- targets.cc (Slots::Host)
+  bool may_become_target(const ObjectId& id) override;
   void become_target(Copy& out) override;
   void target_grows(Copy& out) override;
   void target_committed(Copy& out) override;

@@ -33,6 +33,8 @@ class Puts {
   bool contains(const ObjectId& id) const { return puts_.contains(id); }
   // The home has taken the id: others may have the bytes.
   bool is_claimed(const ObjectId& id) const;
+  // No claim is under way: the home has taken it, and the client has more to add.
+  bool is_answered(const ObjectId& id) const { return !puts_.at(id).retry; }
   // The home was told that all bytes are there: it may be committed already.
   bool may_be_committed(const ObjectId& id) const;
 

@@ -115,7 +115,7 @@ std::uint32_t Slots::windows_of(const SlotOrder& o) const {
   return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(o.target_size / part, 1, limits_.max_slices));
 }
 
-// As soon as its inputs of this node are there, and there is room.
+// As soon as its inputs of this node are there, nobody here puts what it makes, and there is room.
 void Slots::start(const SlotKey& key) {
   if (!take_local_inputs(slots_.at(key)) || take_room(key)) return;
   Slot& slot = slots_.at(key);
@@ -135,6 +135,11 @@ std::uint64_t Slots::bytes_of(const Slot& slot) const {
 bool Slots::take_room(const SlotKey& key) {
   Slot& slot = slots_.at(key);
   CHECK(!slot.out, key.target, key.slot);
+  if (slot.is_root() && !host_.may_become_target(key.target)) {
+    COVERAGE_MARK(root_waits_for_a_put);
+    timers_.cancel(slot.room_due);
+    return true;
+  }
   if (!table_.allocator().fits(bytes_of(slot))) {
     refuse(key, Code::kStoreFull, {}, table_.room_numbers(bytes_of(slot)));
     return true;
@@ -143,6 +148,17 @@ bool Slots::take_room(const SlotKey& key) {
   timers_.cancel(slot.room_due);
   run(key);
   return true;
+}
+
+void Slots::start_roots_of(const ObjectId& target) {
+  std::vector<SlotKey> waiting;
+  for (auto it = slots_.lower_bound({target, 0}); it != slots_.end() && it->first.target == target; ++it)
+    if (it->second.is_root() && !it->second.out && !it->second.room_due) waiting.push_back(it->first);
+  for (const SlotKey& key : waiting) {
+    const Copy* copy = records_.copy_of(target);
+    if (copy != nullptr && copy->is_complete()) refuse(key, Code::kExists, {}, "the target exists here");
+    else start(key);
+  }
 }
 
 void Slots::on_timer(const timer::SlotRoom& t) {
@@ -269,8 +285,9 @@ void Slots::report(const SlotKey& key) {
   if (slot.out) {
     // Of the slices that come into being here: one, or all of them in turn.
     const SliceRange range = slice_range(slot.order.target_size, slot.target_slices(), slot.out_slice());
+    const std::uint64_t before = grows && slot.windows == 1 ? range.begin : 0;
     const std::uint64_t front = copies_.valid(slot.out.copy(), slot.out_slice()).front();
-    update.bytes = front - (grows && slot.windows == 1 ? range.begin : 0);
+    update.bytes = std::max(front, before) - before;  // it may just have been opened
   }
   out_.send(slot.coordinator, std::move(update));
 }

@@ -31,6 +31,9 @@ class Slots {
   class Host {
    public:
     virtual ~Host() = default;
+    // False: a client's put of it is under way, and only its home may refuse that. `start_roots_of` when it has
+    // ended.
+    virtual bool may_become_target(const ObjectId& id) = 0;
     // The root's output, hidden so far, is the current copy of its id from now on.
     virtual void become_target(Copy& out) = 0;
     // A slice of it comes into being here.
@@ -72,6 +75,8 @@ class Slots {
   void on_combined(const event::Combined& e);
   void on_input_ended(const Pulls::InputOf& input, const Pulls::Ended& e);
   void on_closed(CopyKey out) { used_by_.erase(out); }
+  // Nobody here puts it (any more).
+  void start_roots_of(const ObjectId& target);
 
   // `Host::demand` may have changed.
   void demand_changed(CopyKey out, std::uint32_t slice);

@@ -14,6 +14,7 @@ constexpr Version kVersion = 77;
 class SlotsTest : public PartsTest, protected Slots::Host {
  protected:
   SlotsTest() { valid_ = ValidBytes({0, kSourceBytes}); }
+  bool may_become_target(const ObjectId&) override { return !being_put_; }
   void become_target(Copy& out) override {
     target_ = &out;
     records_.add(out.id).copy = out.key;
@@ -52,6 +53,7 @@ class SlotsTest : public PartsTest, protected Slots::Host {
   Copy* target_ = nullptr;
   Priority demand_ = Priority::kLow;
   bool committed_ = false;
+  bool being_put_ = false;
 };
 
 TEST_F(SlotsTest, ASlotThatKeepsItsSourcesExportsThemUntilItEnds) {
@@ -84,6 +86,39 @@ TEST_F(SlotsTest, ARootCombinesReportsAndIsCommittedOnce) {
   slots_.on_end(kPeer, {kTarget, 4, kVersion, true});
   EXPECT_TRUE(committed_);
   EXPECT_EQ(last_update().state, SlotState::kEnded);
+  EXPECT_TRUE(source_->is_idle());
+}
+
+TEST_F(SlotsTest, ALaterSliceThatHasJustBegunHasNoBytes) {
+  valid_ = {};  // the data plane has not heard of it
+  SlotOrder last = order(SlotRole::kRoot);
+  last.slices = last.target_slices = 2;
+  last.slice = last.target_slice = 1;
+  give(last);
+  EXPECT_EQ(last_update().bytes, 0u);
+}
+
+TEST_F(SlotsTest, ARootWaitsUntilAPutOfItsTargetHasEnded) {
+  being_put_ = true;
+  give(order(SlotRole::kRoot));
+  EXPECT_TRUE(all<effect::Combine>().empty());
+  EXPECT_EQ(last_update().state, SlotState::kAccepted);
+  being_put_ = false;
+  slots_.start_roots_of(kTarget);
+  slots_.check_invariants();
+  EXPECT_EQ(all<effect::Combine>().size(), 1u);
+  slots_.start_roots_of(kTarget);
+  EXPECT_EQ(all<effect::Combine>().size(), 1u) << "it has begun";
+}
+
+TEST_F(SlotsTest, ARootIsRefusedIfThePutOfItsTargetCameFirst) {
+  being_put_ = true;
+  give(order(SlotRole::kRoot));
+  being_put_ = false;
+  add_copy(kTarget, CopyLife::kComplete);
+  slots_.start_roots_of(kTarget);
+  EXPECT_EQ(last_update().state, SlotState::kRefused);
+  EXPECT_EQ(last_update().code, Code::kExists);
   EXPECT_TRUE(source_->is_idle());
 }
 

@@ -6,10 +6,16 @@
 
 namespace hoplite {
 
+// The home has given the id to a reduce. If it is also asked for a client's put, it refuses that, or accepts it because the
+// reduce has failed meanwhile. A put that it had accepted before, it does not know any more: so it is asked again.
+bool Agent::Impl::may_become_target(const ObjectId& id) {
+  if (puts_.contains(id) && puts_.is_answered(id)) puts_.claim(id);
+  return !puts_.contains(id);
+}
+
 void Agent::Impl::become_target(Copy& out) {
   Record& r = records_.add(out.id);
-  // A client that is putting it has lost: the home has given the id to the reduce.
-  if (puts_.contains(out.id)) fail_put(r, Code::kExists, "object " + out.id.to_string());
+  CHECK(!puts_.contains(out.id), out.id);
   if (!fetches_.is_idle(out.id)) stop_fetch(r);
   if (const Copy* old = records_.copy_of(r)) {
     announcer_.withdraw(r.home, out.id, old->version);

@@ -154,7 +154,7 @@ void Agent::Impl::commit_put(Record& record) {
   records_.can_be_pulled(record.id);
 }
 
-// The home refused, or has given the id to another. A client that still writes is told when it seals.
+// The home refused. A client that still writes is told when it seals.
 void Agent::Impl::fail_put(Record& record, Code code, const std::string& why) {
   const Puts::Ended put = puts_.give_up(record.id, record.home);
   clients_.refuse_writing(put.client, put.copy, code);
