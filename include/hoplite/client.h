@@ -100,7 +100,8 @@ class Client {
   Future<ObjectWriter> create_async(std::uint64_t size, const PutOptions& options = {});
   Result<View> get(ObjectId id, const GetOptions& options = {});
   Future<View> get_async(ObjectId id, const GetOptions& options = {});
-  // Copies the object to the front of `out`; its size. kInvalidArgument if `out` is too small.
+  // Copies the object to the front of `out` while it arrives; its size. kInvalidArgument if `out` is too small. After an error
+  // the contents of `out` are unspecified.
   Result<std::uint64_t> get_into(ObjectId id, std::span<std::byte> out, const GetOptions& options = {});
   // Does not wait; Follower::next() does.
   Result<Follower> follow(ObjectId id, const GetOptions& options = {});

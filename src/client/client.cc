@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/check.h"
 #include "client/states.h"
 
 namespace hoplite {
@@ -16,7 +17,10 @@ using client::Sending;
 using client::Subject;
 using client::Writing;
 
-constexpr std::size_t kPutStepBytes = 8 * kMiB;  // readers may follow a large put at this grain; 1 ms of copying
+// Readers follow a large put at this grain: an eighth of it, so that few messages are needed, between what takes 25 us and what
+// takes 1 ms to copy.
+constexpr std::size_t kLeastPutStep = 256 * kKiB;
+constexpr std::size_t kMostPutStep = 8 * kMiB;
 
 Subject subject_of(Connection& connection, const PutOptions& options) {
   return {"put", options.id.is_nil() ? connection.new_id() : options.id};
@@ -25,8 +29,9 @@ Subject subject_of(Connection& connection, const PutOptions& options) {
 // Copies in steps, so that readers anywhere can begin before the end is there.
 void write_all(Writing& writing, ByteView bytes) {
   std::byte* const to = writing.window.bytes().data();
-  for (std::size_t at = 0; at < bytes.size(); at += kPutStepBytes) {
-    const std::size_t step = std::min(kPutStepBytes, bytes.size() - at);
+  const std::size_t grain = std::clamp(bytes.size() / 8, kLeastPutStep, kMostPutStep);
+  for (std::size_t at = 0; at < bytes.size(); at += grain) {
+    const std::size_t step = std::min(grain, bytes.size() - at);
     std::memcpy(to + at, bytes.data() + at, step);
     if (at + step < bytes.size()) client::advance(writing, at + step);
   }
@@ -186,14 +191,25 @@ Future<View> Client::get_async(ObjectId id, const GetOptions& options) {
 }
 
 Result<std::uint64_t> Client::get_into(ObjectId id, std::span<std::byte> out, const GetOptions& options) {
-  const auto view = get(id, options);
-  if (!view) return view.error();
-  if (view->size() > out.size())
-    return Subject{"get", id}.error(
-        Code::kInvalidArgument,
-        "its " + std::to_string(view->size()) + " bytes do not fit into a buffer of " + std::to_string(out.size()));
-  if (view->size() > 0) std::memcpy(out.data(), view->data(), view->size());
-  return view->size();
+  auto follower = follow(id, options);
+  if (!follower) return follower.error();
+  for (std::size_t copied = 0;;) {
+    const auto progress = follower->next();
+    if (!progress) return progress.error();
+    if (progress->event == Follower::Event::kReset) {
+      copied = 0;
+      continue;
+    }
+    if (progress->size > out.size())
+      return Subject{"get", id}.error(
+          Code::kInvalidArgument,
+          "its " + std::to_string(progress->size) + " bytes do not fit into a buffer of " + std::to_string(out.size()));
+    CHECK(progress->bytes.size() >= copied, id, copied, progress->bytes.size());
+    const auto fresh = progress->bytes.subspan(copied);
+    if (!fresh.empty()) std::memcpy(out.data() + copied, fresh.data(), fresh.size());
+    copied += fresh.size();
+    if (progress->event == Follower::Event::kComplete) return copied;
+  }
 }
 
 Result<Follower> Client::follow(ObjectId id, const GetOptions& options) {
