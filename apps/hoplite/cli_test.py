@@ -110,6 +110,15 @@ class WithDaemon(CliTest):
         self.assertIn("deleted", self.err("get", "one", "--timeout", "5s"))
         self.assertIn("timed out", self.err("get", "never", "--timeout", "100ms"))
 
+    def test_a_failure_takes_the_place_of_an_object(self):
+        self.assertEqual(self.out("fail", "weights", "the trainer crashed"), "weights")
+        self.assertIn("the trainer crashed", self.err("get", "weights"))
+        self.assertIn("failed", self.out("ls"))
+        self.assertEqual([(o["failure"], o["metadata"]) for o in self.json("ls")["objects"]], [(True, "the trainer crashed")])
+        self.assertIn("exists", self.err("put", "-", "--id", "weights", stdin=b"late"))
+        self.assertIn("exists", self.err("fail", "weights", "once more"))
+        self.assertEqual(self.out("rm", "weights"), "removed weights")
+
     def test_a_failed_get_leaves_no_file(self):
         target = self.folder / "target"
         target.write_bytes(b"before")

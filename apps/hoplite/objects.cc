@@ -165,6 +165,18 @@ int run_wait(const Common& common, const WaitArguments& arguments) {
               " objects are ready; nobody has put " + missing);
 }
 
+// --- fail
+
+int run_fail(const Common& common, const std::string& id, const std::string& reason, const Timeout& timeout) {
+  auto client = connect(common);
+  if (!client) return fail(client.error());
+  const auto failed = client->fail(ObjectId::from_text(id), reason, {}, timeout);
+  if (!failed) return fail(failed.error(), id);
+  if (common.json) std::printf("%s\n", JsonObject().add("failed", failed->to_string()).text().c_str());
+  else std::printf("%s\n", id.c_str());
+  return kExitOk;
+}
+
 // --- rm
 
 int run_remove(const Common& common, const std::vector<std::string>& ids, const Timeout& timeout) {
@@ -226,6 +238,21 @@ void add_objects(Cli& cli) {
       ->type_name("N")
       ->check(CLI::Range(std::size_t{1}, LibraryLimits{}.max_wait_ids));
   add_timeout(wait_app, wait_arguments->timeout, "how long to wait, as 5s [no limit]");
+
+  auto failing = std::make_shared<std::string>();
+  auto reason = std::make_shared<std::string>();
+  auto answer_within = std::make_shared<Timeout>();
+  CLI::App& fail_app = cli.subcommand(
+      "fail", "commit a failure in place of an object that cannot be put: every get of it ends with the reason",
+      [&cli, failing, reason, answer_within] { return run_fail(cli.common, *failing, *reason, *answer_within); });
+  fail_app.add_option("id", *failing, "the name or id that was promised")
+      ->required()
+      ->type_name("ID")
+      ->check(names_an_object());
+  fail_app.add_option("reason", *reason, "what went wrong, for whoever waits for the object")
+      ->required()
+      ->type_name("REASON");
+  add_timeout(fail_app, *answer_within, "how long to wait for the answer, e.g. 5s [no limit]");
 
   auto ids = std::make_shared<std::vector<std::string>>();
   auto timeout = std::make_shared<Timeout>();

@@ -49,6 +49,7 @@ std::string printable(const std::string& text, std::size_t limit) {
 
 std::string phase_text(const ObjectStatus& object) {
   const std::string name(to_string(object.state));
+  if (object.failure && object.state == CopyState::kComplete) return "failed";
   if (object.state != CopyState::kGrowing && object.state != CopyState::kWriting) return name;
   return name + " " + percent(object.bytes, object.size);
 }
@@ -152,6 +153,7 @@ std::string objects_json(const ObjectList& list) {
                     .add("size", object.size)
                     .add("bytes", object.bytes)
                     .add("state", to_string(object.state))
+                    .add("failure", object.failure)
                     .add("primary", object.primary)
                     .add("views", object.views)
                     .add("receivers", object.receivers)

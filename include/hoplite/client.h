@@ -60,6 +60,7 @@ struct GetOptions {
   Timeout timeout = {};
   OnLost on_lost = OnLost::kFail;
   Priority priority = Priority::kNormal;  // of the transfer; Client::prioritize() changes it
+  OnFailure on_failure = OnFailure::kError;
 };
 
 // A vector, array or span of numbers.
@@ -96,6 +97,13 @@ class Client {
     options.array.type = dtype_of<std::ranges::range_value_t<const R>>();
     return put_async(std::as_bytes(std::span(numbers)), options);
   }
+  // Whoever has promised an object and cannot deliver it says so: a failure is committed in its place. Every get of it ends with
+  // Code::kFailed and `reason` (at most 4 KiB), unless it asks for the failure itself and the `payload` that goes with it. A reduce
+  // does not count it. Otherwise it is an object like any other: a second put or fail of the id is "exists", and remove() frees it.
+  Result<ObjectId> fail(ObjectId id, const std::string& reason, std::span<const std::byte> payload = {},
+                        Timeout timeout = {});
+  Future<ObjectId> fail_async(ObjectId id, const std::string& reason, std::span<const std::byte> payload = {},
+                              Timeout timeout = {});
   Result<ObjectWriter> create(std::uint64_t size, const PutOptions& options = {});
   Future<ObjectWriter> create_async(std::uint64_t size, const PutOptions& options = {});
   Result<View> get(ObjectId id, const GetOptions& options = {});

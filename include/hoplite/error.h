@@ -26,8 +26,9 @@ enum class Code : unsigned char {
   kCancelled,        // the caller cancelled it
   kInternal,         // the store failed in a way it should not; please report
   kTypeMismatch,     // a source of a reduce has another element type, shape or size; the message names it
+  kFailed,           // whoever was to put the object committed a failure instead; the message has the reason given
 };
-constexpr Code last_enumerator(Code) { return Code::kTypeMismatch; }
+constexpr Code last_enumerator(Code) { return Code::kFailed; }
 
 std::string_view code_name(Code code);
 

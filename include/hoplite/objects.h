@@ -42,6 +42,7 @@ class View {
   }
   const std::string& metadata() const;
   const ArrayType& array() const;
+  bool is_failure() const;  // OnFailure::kView
   explicit operator bool() const { return state_ != nullptr; }
 
  private:

@@ -72,6 +72,7 @@ struct ObjectStatus {
   std::string home;             // the node that keeps its directory entry, or empty
   std::string metadata;         // the text given with the put
   ArrayType array;              // what the bytes are
+  bool failure = false;         // committed in place of the object; the metadata is the reason
 };
 
 struct ObjectList {

@@ -22,10 +22,6 @@ using client::Writing;
 constexpr std::size_t kLeastPutStep = 256 * kKiB;
 constexpr std::size_t kMostPutStep = 8 * kMiB;
 
-Subject subject_of(Connection& connection, const PutOptions& options) {
-  return {"put", options.id.is_nil() ? connection.new_id() : options.id};
-}
-
 // Copies in steps, so that readers anywhere can begin before the end is there.
 void write_all(Writing& writing, ByteView bytes) {
   std::byte* const to = writing.window.bytes().data();
@@ -37,43 +33,65 @@ void write_all(Writing& writing, ByteView bytes) {
   }
 }
 
+// What a put says of its object.
+struct Putting {
+  Subject subject;
+  const PutOptions& options;
+  bool failure = false;
+
+  Result<std::string> metadata(std::uint64_t size) const {
+    return client::encoded_metadata(subject, options, size, failure);
+  }
+};
+
+Putting putting_as(Connection& connection, const PutOptions& options) {
+  return {{"put", options.id.is_nil() ? connection.new_id() : options.id}, options};
+}
+
 template <auto Convert>
-auto start_create(const Link& connection, const Subject& subject, std::uint64_t size, const PutOptions& options,
-                  const Deadline& deadline, Sending sending) {
-  const auto metadata = client::encoded_metadata(subject, options, size);
+auto start_create(const Link& connection, const Putting& putting, std::uint64_t size, const Deadline& deadline,
+                  Sending sending) {
+  const auto metadata = putting.metadata(size);
   if (!metadata) return client::start_ended<Convert>(connection, metadata.error());
-  const auto call = client::new_call(subject, deadline);
+  const auto call = client::new_call(putting.subject, deadline);
   call->created_size = size;
-  call->created_as = options.array.type;
-  const ipc::Create request{subject.object, size, *metadata, deadline.left_ns(), options.priority};
+  call->created_as = putting.options.array.type;
+  const ipc::Create request{putting.subject.object, size, *metadata, deadline.left_ns(), putting.options.priority};
   return client::start<Convert>(connection, call, request, sending);
 }
 
-Future<ObjectId> start_inline_put(const Link& connection, const Subject& subject, ByteView bytes,
-                                  const PutOptions& options, const Deadline& deadline, Sending sending) {
-  const auto metadata = client::encoded_metadata(subject, options, bytes.size());
+Future<ObjectId> start_inline_put(const Link& connection, const Putting& putting, ByteView bytes,
+                                  const Deadline& deadline, Sending sending) {
+  const auto metadata = putting.metadata(bytes.size());
   if (!metadata) return client::start_ended<client::to_id>(connection, metadata.error());
-  const auto call = client::new_call(subject, deadline);
+  const auto call = client::new_call(putting.subject, deadline);
   call->put = std::make_unique<client::PutInSteps>();
   client::PutInSteps& put = *call->put;
   if (sending == Sending::kBatched) put.kept.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   put.bytes = sending == Sending::kBatched ? as_bytes(put.kept) : bytes;
   put.metadata = *metadata;
-  put.priority = options.priority;
-  const ipc::Put request{subject.object, *metadata, deadline.left_ns(), options.priority};
+  put.priority = putting.options.priority;
+  const ipc::Put request{putting.subject.object, *metadata, deadline.left_ns(), put.priority};
   return client::start<client::to_id>(connection, call, request, sending, bytes);
 }
 
-Future<ObjectId> start_put(const Link& connection, ByteView bytes, const PutOptions& options, Sending sending) {
-  const Subject subject = subject_of(*connection, options);
-  const auto deadline = Deadline::after(options.timeout);
+Future<ObjectId> start_put(const Link& connection, const Putting& putting, ByteView bytes, Sending sending) {
+  const auto deadline = Deadline::after(putting.options.timeout);
   if (bytes.size() <= connection->welcome().inline_bytes)
-    return start_inline_put(connection, subject, bytes, options, deadline, sending);
+    return start_inline_put(connection, putting, bytes, deadline, sending);
   auto writing =
-      start_create<client::to_writing>(connection, subject, bytes.size(), options, deadline, Sending::kByWaiter).get();
+      start_create<client::to_writing>(connection, putting, bytes.size(), deadline, Sending::kByWaiter).get();
   if (!writing) return client::start_ended<client::to_id>(connection, writing.error());
   write_all(**writing, bytes);
   return client::start_seal(**writing, deadline, sending);
+}
+
+Future<ObjectId> start_fail(const Link& connection, ObjectId id, const std::string& reason, ByteView payload,
+                            const Timeout& timeout, Sending sending) {
+  const Subject subject{"fail", id};
+  if (auto ok = client::check_id(subject); !ok) return client::start_ended<client::to_id>(connection, ok.error());
+  const PutOptions options{.metadata = reason, .timeout = timeout};
+  return start_put(connection, {subject, options, true}, payload, sending);
 }
 
 Result<ObjectWriter> to_writer(const Link& connection, const Call& call, Result<ipc::Reply> reply) {
@@ -84,8 +102,10 @@ Result<ObjectWriter> to_writer(const Link& connection, const Call& call, Result<
 
 Future<View> start_get(const Link& connection, ObjectId id, const GetOptions& options, Sending sending) {
   const auto deadline = Deadline::after(options.timeout);
-  return client::start_about<client::to_view>(connection, {"get", id}, options.timeout,
-                                              client::get_request(id, options, deadline), sending);
+  const Subject subject{"get", id};
+  if (auto ok = client::check_id(subject); !ok) return client::start_ended<client::to_view>(connection, ok.error());
+  return client::start<client::to_view>(connection, client::new_get_call(id, options, deadline),
+                                        client::get_request(id, options, deadline), sending);
 }
 
 Future<std::vector<ObjectId>> start_wait(const Link& connection, ObjectIds ids, std::size_t count,
@@ -132,6 +152,12 @@ Result<void> check_id(const Subject& subject) {
   return subject.error(Code::kInvalidArgument, "the id is nil");
 }
 
+std::shared_ptr<Call> new_get_call(ObjectId id, const GetOptions& options, const Deadline& deadline) {
+  auto call = new_call({"get", id}, deadline);
+  call->wants_failures = options.on_failure == OnFailure::kView;
+  return call;
+}
+
 ipc::Get get_request(ObjectId id, const GetOptions& options, const Deadline& deadline) {
   return {id, deadline.left_ns(), options.on_lost == OnLost::kWait, false, options.priority};
 }
@@ -164,22 +190,32 @@ Result<Client> Client::connect(const ConnectOptions& options) {
 ObjectId Client::new_id() { return connection_->new_id(); }
 
 Result<ObjectId> Client::put(std::span<const std::byte> bytes, const PutOptions& options) {
-  return start_put(connection_, bytes, options, Sending::kByWaiter).get();
+  return start_put(connection_, putting_as(*connection_, options), bytes, Sending::kByWaiter).get();
 }
 
 Future<ObjectId> Client::put_async(std::span<const std::byte> bytes, const PutOptions& options) {
-  return start_put(connection_, bytes, options, Sending::kBatched);
+  return start_put(connection_, putting_as(*connection_, options), bytes, Sending::kBatched);
+}
+
+Result<ObjectId> Client::fail(ObjectId id, const std::string& reason, std::span<const std::byte> payload,
+                              Timeout timeout) {
+  return start_fail(connection_, id, reason, payload, timeout, Sending::kByWaiter).get();
+}
+
+Future<ObjectId> Client::fail_async(ObjectId id, const std::string& reason, std::span<const std::byte> payload,
+                                    Timeout timeout) {
+  return start_fail(connection_, id, reason, payload, timeout, Sending::kBatched);
 }
 
 Result<ObjectWriter> Client::create(std::uint64_t size, const PutOptions& options) {
-  return start_create<to_writer>(connection_, subject_of(*connection_, options), size, options,
-                                 Deadline::after(options.timeout), Sending::kByWaiter)
+  return start_create<to_writer>(connection_, putting_as(*connection_, options), size, Deadline::after(options.timeout),
+                                 Sending::kByWaiter)
       .get();
 }
 
 Future<ObjectWriter> Client::create_async(std::uint64_t size, const PutOptions& options) {
-  return start_create<to_writer>(connection_, subject_of(*connection_, options), size, options,
-                                 Deadline::after(options.timeout), Sending::kBatched);
+  return start_create<to_writer>(connection_, putting_as(*connection_, options), size, Deadline::after(options.timeout),
+                                 Sending::kBatched);
 }
 
 Result<View> Client::get(ObjectId id, const GetOptions& options) {
@@ -217,7 +253,7 @@ Result<Follower> Client::follow(ObjectId id, const GetOptions& options) {
   if (auto ok = client::check_id(subject); !ok) return ok.error();
   auto reading = std::make_unique<client::Reading>();
   reading->connection = connection_;
-  reading->call = client::new_call(subject, Deadline::after(options.timeout));
+  reading->call = client::new_get_call(id, options, Deadline::after(options.timeout));
   reading->call->following = std::make_unique<client::Following>();
   ipc::Get request = client::get_request(id, options, reading->call->deadline);
   request.follow = true;

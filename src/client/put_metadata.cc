@@ -41,15 +41,15 @@ std::string wrong_with(const ArrayType& array, std::uint64_t size) {
 
 }  // namespace
 
-Result<std::string> encoded_metadata(const Subject& subject, const PutOptions& options, std::uint64_t size) {
+Result<std::string> encoded_metadata(const Subject& subject, const PutOptions& options, std::uint64_t size,
+                                     bool failure) {
   if (options.metadata.size() > kLimits.max_text_bytes)
     return subject.error(Code::kInvalidArgument, std::to_string(options.metadata.size()) +
                                                      " bytes of metadata are over the limit of " +
                                                      std::to_string(kLimits.max_text_bytes));
   if (const std::string wrong = wrong_with(options.array, size); !wrong.empty())
     return subject.error(Code::kInvalidArgument, wrong);
-  if (options.metadata.empty() && options.array == ArrayType{}) return std::string();
-  return encode_metadata({options.array.type, options.array.shape, options.metadata});
+  return encode_metadata({options.array.type, options.array.shape, options.metadata, failure});
 }
 
 }  // namespace hoplite::client

@@ -25,6 +25,7 @@ struct Viewing {
   ByteView bytes;
   std::string metadata;
   ArrayType array;
+  bool failure = false;
 
   ~Viewing() { connection->release(copy); }
 };
@@ -98,10 +99,12 @@ auto start_about(const Link& connection, const Subject& subject, const Timeout& 
 }
 
 // What travels as the metadata of an object of `size` bytes; kInvalidArgument if the options do not fit it or each other.
-Result<std::string> encoded_metadata(const Subject& subject, const PutOptions& options, std::uint64_t size);
+Result<std::string> encoded_metadata(const Subject& subject, const PutOptions& options, std::uint64_t size,
+                                     bool failure = false);
 
 void advance(Writing& writing, std::size_t bytes);
 Future<ObjectId> start_seal(Writing& writing, const Deadline& deadline, Sending sending);
+std::shared_ptr<Call> new_get_call(ObjectId id, const GetOptions& options, const Deadline& deadline);
 ipc::Get get_request(ObjectId id, const GetOptions& options, const Deadline& deadline);
 
 }  // namespace hoplite::client

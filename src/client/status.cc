@@ -49,7 +49,8 @@ ObjectList to_list(const ipc::Objects& answer) {
                             name_of(info.parent),
                             name_of(info.home),
                             std::move(metadata.text),
-                            {metadata.type, std::move(metadata.shape)}});
+                            {metadata.type, std::move(metadata.shape)},
+                            metadata.failure});
   }
   return list;
 }

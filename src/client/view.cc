@@ -14,6 +14,8 @@ const std::string& View::metadata() const {
   return state_ ? state_->metadata : none;
 }
 
+bool View::is_failure() const { return state_ && state_->failure; }
+
 const ArrayType& View::array() const {
   static const ArrayType none;
   return state_ ? state_->array : none;
@@ -55,6 +57,8 @@ Result<hoplite::View> to_view(const Link& connection, const Call& call, Result<i
   Metadata metadata = decode_metadata(view->meta);
   state->metadata = std::move(metadata.text);
   state->array = {metadata.type, std::move(metadata.shape)};
+  state->failure = metadata.failure;
+  if (state->failure && !call.wants_failures) return call.subject.error(Code::kFailed, state->metadata);
   return Access::handle<hoplite::View>(std::move(state));
 }
 

@@ -219,6 +219,35 @@ TEST(Objects, ReadersFollowAnObjectThatIsBeingWritten) {
   EXPECT_EQ(difference(follower->view().bytes(), bytes.size(), 11), "");
 }
 
+TEST(Objects, AFailureInPlaceOfAnObjectEndsGetsEverywhere) {
+  Cluster cluster;
+  cluster.start_many(2);
+  Client a = cluster[0].connect();
+  Client b = cluster[1].connect();
+  for (const std::size_t payload : {0UL, 100UL, kMiB}) {
+    const ObjectId id = a.new_id();
+    auto waiting = b.get_async(id, {.timeout = 30s});
+    const auto failed = a.fail(id, "the task raised ValueError", pattern(payload, 9), 30s);
+    ASSERT_TRUE(failed.ok()) << failed.error().to_string();
+    const auto got = waiting.get();
+    EXPECT_EQ(got.code(), Code::kFailed);
+    EXPECT_THAT(got.error().message, HasSubstr("the task raised ValueError"));
+    EXPECT_THAT(got.error().message, HasSubstr(id.to_string()));
+    std::vector<std::byte> into(payload);
+    EXPECT_EQ(b.get_into(id, into, {.timeout = 30s}).code(), Code::kFailed);
+    EXPECT_EQ(b.gather({id}, {.timeout = 30s}).code(), Code::kFailed);
+    EXPECT_EQ(a.put(pattern(10, 1), {.id = id, .timeout = 30s}).code(), Code::kExists);
+
+    const auto view = b.get(id, {.timeout = 30s, .on_failure = OnFailure::kView});
+    ASSERT_TRUE(view.ok()) << view.error().to_string();
+    EXPECT_TRUE(view->is_failure());
+    EXPECT_EQ(view->metadata(), "the task raised ValueError");
+    EXPECT_EQ(difference(view->bytes(), payload, 9), "");
+  }
+  EXPECT_EQ(a.fail({}, "of nothing").code(), Code::kInvalidArgument);
+  EXPECT_EQ(a.fail(a.new_id(), std::string(5000, 'x')).code(), Code::kInvalidArgument);
+}
+
 TEST(Objects, WaitTellsWhichAreReady) {
   Cluster cluster;
   cluster.start_many(2);

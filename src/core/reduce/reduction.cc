@@ -54,7 +54,9 @@ std::string Reduction::described(const ObjectId& id) const { return "source " + 
 void Reduction::on_arrival(Time now, const Arrival& arrival, Output& out) {
   const auto it = sources_.find(arrival.id);
   if (!running() || it == sources_.end() || it->second.arrived) return;
-  if (mismatch(arrival, out)) return;
+  const Metadata meta = decode_metadata(arrival.meta);
+  if (meta.failure) return on_missing(arrival.id, Code::kFailed, meta.text, out);
+  if (mismatch(arrival, meta, out)) return;
   Source& source = it->second;
   source.arrived = true;
   source.state = SourceState::kSpare;
@@ -70,8 +72,7 @@ void Reduction::on_arrival(Time now, const Arrival& arrival, Output& out) {
 }
 
 // True: the reduce has failed.
-bool Reduction::mismatch(const Arrival& arrival, Output& out) {
-  const Metadata meta = decode_metadata(arrival.meta);
+bool Reduction::mismatch(const Arrival& arrival, const Metadata& meta, Output& out) {
   const std::string who = described(arrival.id);
   const auto refuse = [&](const std::string& why) {
     fail(Code::kTypeMismatch, who + " " + why, out);
@@ -87,7 +88,7 @@ bool Reduction::mismatch(const Arrival& arrival, Output& out) {
     described_ = true;
     first_ = arrival.id;
     source_size_ = arrival.size;
-    meta_ = encode_metadata({spec_.type, spec_.parts == 1 ? meta.shape : std::vector<std::uint64_t>{}, {}});
+    meta_ = encode_metadata({spec_.type, spec_.parts == 1 ? meta.shape : std::vector<std::uint64_t>{}, {}, false});
     return false;
   }
   if (arrival.size != source_size_)
@@ -102,7 +103,9 @@ bool Reduction::mismatch(const Arrival& arrival, Output& out) {
 void Reduction::on_missing(const ObjectId& id, Code code, const std::string& why, Output& out) {
   const auto it = sources_.find(id);
   if (!running() || it == sources_.end() || it->second.arrived) return;
-  it->second.state = code == Code::kDeleted ? SourceState::kDeleted : SourceState::kLost;
+  it->second.state = code == Code::kDeleted  ? SourceState::kDeleted
+                     : code == Code::kFailed ? SourceState::kFailed
+                                             : SourceState::kLost;
   it->second.code = code;
   it->second.why = !why.empty() ? why : code == Code::kLost ? "every complete copy was on nodes that died" : "";
   check_possible(out);
@@ -113,7 +116,9 @@ void Reduction::check_possible(Output& out) {
   std::vector<ObjectId> gone;
   for (const ObjectId& id : source_order_) {
     const SourceState state = sources_.at(id).state;
-    if (state == SourceState::kDeleted || (state == SourceState::kLost && !spec_.wait_if_lost)) gone.push_back(id);
+    if (state == SourceState::kDeleted || state == SourceState::kFailed ||
+        (state == SourceState::kLost && !spec_.wait_if_lost))
+      gone.push_back(id);
   }
   if (source_order_.size() - gone.size() >= spec_.count) return;
   const Source& last = sources_.at(gone.back());

@@ -24,6 +24,7 @@
 #include "base/random.h"
 #include "core/reduce/cost.h"
 #include "protocol/messages.h"
+#include "protocol/metadata.h"
 
 namespace hoplite {
 
@@ -113,7 +114,7 @@ class Reduction {
 
   bool complete() const { return used_ == spec_.count; }
   bool running() const { return phase_ == ReducePhase::kWaiting || phase_ == ReducePhase::kRunning; }
-  bool mismatch(const Arrival& arrival, Output& out);
+  bool mismatch(const Arrival& arrival, const Metadata& meta, Output& out);
   void check_possible(Output& out);
   std::string described(const ObjectId& id) const;
 
