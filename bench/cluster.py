@@ -82,6 +82,8 @@ def ask_all(workers: Iterable[Worker], command: str) -> list[dict]:
 class Cluster:
     """Daemons on hosts 1..N of a lab that know each other, and a worker on each."""
 
+    log_level = "warn"
+
     def __init__(self, lab: Lab, bin_dir: Path, *, memory: int, busy_poll: bool = False):
         """`memory` is the size of each store in bytes."""
         for program in (DAEMON, WORKER):
@@ -165,13 +167,17 @@ class Cluster:
     def _start_worker(self, host: int) -> Worker:
         return Worker(self.lab, host, [self._bin_dir / WORKER, self._socket(host), *self._flags])
 
+    def _seeds(self, host: int) -> list[int]:
+        """The hosts that it joins through."""
+        return [1] if host != 1 else [2] if 2 in self._daemons else []
+
     def _start_daemon(self, host: int) -> None:
         argv = [self._bin_dir / DAEMON, "--foreground", "--insecure", *self._flags]
         argv += ["--listen", f"{self.lab.address(host)}:{PORT}"]
-        if host != 1 or 2 in self._daemons:
-            argv += ["--join", f"{self.lab.address(1 if host != 1 else 2)}:{PORT}"]
+        for other in self._seeds(host):
+            argv += ["--join", f"{self.lab.address(other)}:{PORT}"]
         argv += ["--socket", self._socket(host), "--memory", str(self._memory)]
-        argv += ["--log-file", self._log(host), "--log-level", "warn"]
+        argv += ["--log-file", self._log(host), "--log-level", self.log_level]
         reader, writer = os.pipe()
         try:
             environment = os.environ | {"HOPLITE_READY_FD": str(writer)}
