@@ -84,14 +84,15 @@ class Cluster:
 
     log_level = "warn"
 
-    def __init__(self, lab: Lab, bin_dir: Path, *, memory: int, busy_poll: bool = False):
-        """`memory` is the size of each store in bytes."""
+    def __init__(self, lab: Lab, bin_dir: Path, *, memory: int, busy_poll: bool = False, hosts: int | None = None):
+        """`memory` is the size of each store in bytes; `hosts`: only so many begin with a daemon."""
         for program in (DAEMON, WORKER):
             if not (bin_dir / program).exists():
                 raise LabError(f"{bin_dir / program} is missing; `make build` makes it")
         self.lab = lab
         self._bin_dir = bin_dir
         self._memory = memory
+        self._hosts = lab.hosts if hosts is None else hosts
         self._flags = ["--busy-poll"] if busy_poll else []
         self._folder = tempfile.TemporaryDirectory(prefix="hoplite-bench-")
         self._daemons: dict[int, subprocess.Popen] = {}
@@ -100,7 +101,7 @@ class Cluster:
 
     def __enter__(self) -> Cluster:
         try:
-            for host in range(1, self.lab.hosts + 1):
+            for host in range(1, self._hosts + 1):
                 self._start_daemon(host)
             self._await_members()
         except BaseException:
@@ -143,6 +144,17 @@ class Cluster:
     def kill(self, host: int) -> None:
         """SIGKILL to a daemon."""
         self._daemons[host].kill()
+
+    def lose(self, host: int) -> None:
+        """SIGKILL to a daemon that nobody will ask any more."""
+        self.kill(host)
+        self._daemons[host].wait()
+        close_workers([self.workers.pop(host)])
+
+    def join(self, host: int) -> Worker:
+        """A daemon on a host that has none; its worker. The others may not know it yet."""
+        self._start_daemon(host)
+        return self.workers[host]
 
     def restart(self, host: int) -> None:
         """Starts a killed daemon again, at its address, and returns when all know it."""

@@ -197,7 +197,7 @@ class Soak:
         self._until(self._nothing_under_way, 150)
         self._until_peace("at the end")
         for thing in self.load.living()[-READ_AT_END:]:
-            if thing.living(self.faults, time.monotonic()):
+            if self.judge.living(thing, time.monotonic()):
                 self._somewhere(lambda host, thing=thing: self.load.get(host, thing, 60))
         for thing in self.load.deleted()[-GONE_AT_END:]:
             self._somewhere(lambda host, thing=thing: self.load.get(host, thing, 0.05))

@@ -99,6 +99,12 @@ class Judge:
     def _calm(self, call: Call) -> bool:
         return self._faults.calm(call.began - 1, call.ended)
 
+    def living(self, thing: Object, now: float, but: Removal | None = None) -> Attempt | None:
+        """The put that everybody must be able to read."""
+        found = thing.living(self._faults, now, but)
+        again = found and thing.minted_on is None and any(r.began < found.ended for r in thing.removals)
+        return None if again and not self._names_again else found  # where a name is not free again, nothing is promised of it
+
     # ---- puts -----------------------------------------------------------------
 
     def put(self, thing: Object, attempt: Attempt, call: Call) -> None:
@@ -160,12 +166,12 @@ class Judge:
         elif call.code == "deleted":
             self._told_deleted(thing, call)
         elif call.code == "timed_out" and call.timeout_s >= PATIENT_S:
-            if thing.living(self._faults, call.began):
+            if self.living(thing, call.began):
                 self.suspect("an object that exists was not found", call, lambda: not self._calm(call) or self._gone(thing, call))
 
     def _gone(self, thing: Object, call: Call) -> bool:
         """By now there may be no copy: it died, or was deleted, meanwhile."""
-        return thing.living(self._faults, call.ended) is None
+        return self.living(thing, call.ended) is None
 
     def _read(self, thing: Object, tag: int, call: Call) -> None:
         attempt = thing.attempt(tag)
@@ -203,7 +209,7 @@ class Judge:
             self.wrong("a get that waits for lost objects ended", call)
         if not any(a.may_exist and a.began <= call.ended for a in thing.attempts):
             self.wrong("nobody has put what was lost", call)
-        living = thing.living(self._faults, call.began)
+        living = self.living(thing, call.began)
         if living:
             self.suspect(
                 f"tag {living.tag} is not lost: host {living.host} lives",
@@ -227,14 +233,14 @@ class Judge:
         if call.code == "lost":
             self.suspect("nobody died during this reduce", call, lambda: not self._faults.calm(thing.born - 1, call.ended))
         if call.code == "timed_out" and call.timeout_s >= PATIENT_S and thing.reduce_outcome == "ok" and not gone:
-            alive = [source.living(self._faults, call.began) for source in thing.sources]
+            alive = [self.living(source, call.began) for source in thing.sources]
             if sum(1 for source in alive if source) >= thing.count:
                 self.suspect("a reduce with enough sources did not end", call, lambda: not self._faults.calm(thing.born - 1, call.ended))
 
     # ---- everything else --------------------------------------------------------
 
     def remove(self, thing: Object, removal: Removal, call: Call) -> None:
-        existed = thing.living(self._faults, call.began, removal) and not thing.removed(call.began, call.ended, removal)
+        existed = self.living(thing, call.began, removal) and not thing.removed(call.began, call.ended, removal)
         removal.ended = call.ended
         removal.outcome = call.words.strip() if call.ok else call.code
         if call.ok:
