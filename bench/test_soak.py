@@ -223,6 +223,12 @@ class Puts(unittest.TestCase):
             world.judge.put(world.thing, world.put_at(20, 99), call)
             self.assertTrue(any(complaint in violation for violation in world.verdict()), words)
 
+    def test_a_reduce_has_a_deadline_of_its_own(self):
+        for count, violations in ((0, 1), (1, 0)):
+            world = World()
+            world.thing.count = count
+            self.assertEqual(len(world.fails(20, NOT_FOUND, timeout_s=20, took_s=11)), violations)
+
     def test_unavailable_needs_a_fault_at_this_host(self):
         for host, violations in ((2, 0), (3, 1)):
             world = World()

@@ -83,8 +83,8 @@ class Judge:
 
     # ---- what all calls have in common -------------------------------------------
 
-    def failed(self, call: Call, allowed: tuple[str, ...]) -> None:
-        """The code and the sentence of a failure."""
+    def failed(self, call: Call, allowed: tuple[str, ...], since: float | None = None) -> None:
+        """The code and the sentence of a failure; its time runs from `since`, if not from the call itself."""
         if call.code in UNEXPLAINED or call.code not in (*allowed, "unavailable"):
             self.wrong("a failure that nothing explains", call)
         if len(call.sentence) < 10:
@@ -93,7 +93,7 @@ class Judge:
             self.suspect("the daemon was there", call, lambda: self._faults.away(call.host, call.began - 1, call.ended))
         if call.code == "store_full" and not re.search(r"\d", call.sentence):
             self.wrong("a full store without numbers", call)
-        if call.code == "timed_out" and call.ended - call.began < call.timeout_s - EARLY_S:
+        if call.code == "timed_out" and call.ended - (call.began if since is None else since) < call.timeout_s - EARLY_S:
             self.wrong("timed out before its time", call)
 
     def _calm(self, call: Call) -> bool:
@@ -158,7 +158,8 @@ class Judge:
             else:
                 self._read(thing, int(value), call)
             return
-        self.failed(call, ("timed_out", "lost", "deleted", "store_full"))
+        # A reduce has a deadline of its own, and who gets its target late is told of it early.
+        self.failed(call, ("timed_out", "lost", "deleted", "store_full"), thing.born if thing.is_target else None)
         if thing.is_target:
             self._target_failed(thing, call)
         elif call.code == "lost":
