@@ -13,7 +13,7 @@ from soak.truth import Attempt, Faults, Object, Removal
 
 KIB, MIB = 1 << 10, 1 << 20
 NAMES = 48
-LONG_S = 40.0  # of calls that should succeed; the judge holds them to it when there is no fault
+LONG_S = 32.0  # of calls that should succeed; the judge holds them to it when there is no fault
 SHORT_S = (0.05, 3.0)  # of calls that may well be in vain
 FORGET = 4000  # deleted objects that are remembered, to be asked for again
 
