@@ -17,6 +17,9 @@ constexpr std::size_t kReasons = 5;  // so many failures are told in words
 constexpr std::chrono::seconds kGetPatience{
     20};  // a get of what exists: longer than any stall that could be meant well
 
+// Turns that do not follow each other in any table.
+std::uint64_t scattered(std::uint64_t turn) { return (turn + 1) * 0x9E3779B97F4A7C15ULL >> 20; }
+
 // How calls ended.
 class Outcomes {
  public:
@@ -125,7 +128,7 @@ Json Crowd::use(std::istream& words) {
   std::vector<double> seconds;
   for (std::size_t turn = 0; now_ns() < end_ns; ++turn) {
     if (pause_ns > 0) sleep_until(now_ns() + pause_ns);
-    const Known& one = all.all[random_() % all.all.size()];
+    const Known& one = all.all[scattered(turn) % all.all.size()];
     const std::int64_t start_ns = now_ns();
     const Result<View> view = client_.get(one.id, {.timeout = kGetPatience});
     seconds.push_back(seconds_since(start_ns));

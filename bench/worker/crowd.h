@@ -4,7 +4,6 @@
 #pragma once
 
 #include <map>
-#include <random>
 #include <string>
 #include <vector>
 
@@ -41,7 +40,6 @@ class Crowd {
 
   Client& client_;
   std::map<std::string, Kind> kinds_;
-  std::mt19937_64 random_{1};
 };
 
 }  // namespace hoplite::bench
