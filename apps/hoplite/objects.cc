@@ -77,7 +77,7 @@ Result<ObjectId> put_file(Client& client, int fd, std::uint64_t size, const PutA
     if (!read) return read.error();
     if (*read < step.size()) return Error{Code::kInvalidArgument, arguments.file + " became shorter while it was read"};
     at += *read;
-    writer->advance(at);
+    if (auto advanced = writer->advance(at); !advanced) return advanced.error();
     progress.update(at, size);
   }
   return writer->seal(options.timeout);

@@ -66,6 +66,10 @@ std::string status_text(const StoreStatus& s) {
   text += fact_line("objects", std::to_string(s.objects) + " complete, " + std::to_string(s.growing) + " growing");
   text += fact_line("directory", std::to_string(s.directory_entries) + " entries");
   text += fact_line("clients", std::to_string(s.clients) + ", " + std::to_string(s.waiting) + " requests waiting");
+  for (const HolderStatus& holder : s.holders)
+    text += fact_line("held", format_size(holder.bytes) + " by pid " + std::to_string(holder.pid) + " in " +
+                                  std::to_string(holder.views) + (holder.views == 1 ? " view" : " views") +
+                                  (holder.attached ? "" : ", without a connection"));
   text += fact_line("members", std::to_string(s.members));
   text += fact_line("received", format_size(s.bytes_in));
   text +=
@@ -75,6 +79,14 @@ std::string status_text(const StoreStatus& s) {
 }
 
 std::string status_json(const StoreStatus& s) {
+  JsonList holders;
+  for (const HolderStatus& holder : s.holders)
+    holders.raw(JsonObject()
+                    .add("pid", holder.pid)
+                    .add("bytes", holder.bytes)
+                    .add("views", holder.views)
+                    .add("attached", holder.attached)
+                    .text());
   return JsonObject()
       .add("node", s.node)
       .add("incarnation", s.incarnation)
@@ -94,6 +106,7 @@ std::string status_json(const StoreStatus& s) {
       .add("bytes_in", s.bytes_in)
       .add("bytes_out", s.bytes_out)
       .add("max_rate", s.max_rate)
+      .raw("holders", holders.text())
       .text();
 }
 

@@ -12,7 +12,8 @@
 //
 // A Client may be used from several threads. Every call that waits for the daemon has an _async form, which returns a Future
 // (hoplite/future.h), for many at once from one thread. Requests are then sent in batches: when somebody waits, when 16 KiB
-// are queued, or within a millisecond. A Client does not survive fork(): connect again in the child.
+// are queued, or within a millisecond. A Client does not survive fork(): in the child its calls fail with Code::kUnavailable, and
+// it is to connect again. How long Views and ObjectWriters last: hoplite/objects.h.
 #pragma once
 
 #include <chrono>

@@ -28,7 +28,7 @@ void write_all(Writing& writing, ByteView bytes) {
   for (std::size_t at = 0; at < bytes.size(); at += kPutStepBytes) {
     const std::size_t step = std::min(kPutStepBytes, bytes.size() - at);
     std::memcpy(to + at, bytes.data() + at, step);
-    if (at + step < bytes.size()) client::advance(writing, at + step);
+    if (at + step < bytes.size() && !client::advance(writing, at + step)) return;  // and the seal says why
   }
 }
 
@@ -199,8 +199,7 @@ Result<std::uint64_t> Client::get_into(ObjectId id, std::span<std::byte> out, co
 Result<Follower> Client::follow(ObjectId id, const GetOptions& options) {
   const Subject subject{"get", id};
   if (auto ok = client::check_id(subject); !ok) return ok.error();
-  auto reading = std::make_unique<client::Reading>();
-  reading->connection = connection_;
+  auto reading = std::make_unique<client::Reading>(connection_);
   reading->call = client::new_call(subject, Deadline::after(options.timeout));
   reading->call->following = std::make_unique<client::Following>();
   ipc::Get request = client::get_request(id, options, reading->call->deadline);

@@ -30,6 +30,8 @@ StoreStatus to_store_status(const ipc::Status& answer) {
   status.bytes_in = answer.bytes_in;
   status.bytes_out = answer.bytes_out;
   status.max_rate = answer.max_rate;
+  for (const ipc::Holder& holder : answer.holders)
+    status.holders.push_back({holder.pid, holder.bytes, holder.views, holder.attached});
   return status;
 }
 

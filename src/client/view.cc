@@ -44,11 +44,10 @@ Result<hoplite::View> to_view(const Link& connection, const Call& call, Result<i
   if (view == nullptr) return unexpected(call.subject);
   const auto bytes = connection->mapping().view({view->offset, view->size});
   if (!bytes) {
-    connection->release(view->copy);
+    connection->release(view->copy, 0);
     return call.subject.error(bytes.code(), bytes.error().message);
   }
-  auto state = std::make_shared<Viewing>();
-  state->connection = connection;
+  auto state = std::make_shared<Viewing>(connection);
   state->id = call.subject.object;
   state->copy = view->copy;
   state->bytes = *bytes;

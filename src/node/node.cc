@@ -197,5 +197,6 @@ void Node::on_client_request(ClientKey client, std::uint64_t request, ipc::Reque
   step(event::ClientAsked{client, request, std::move(message), payload.size()}, payload);
 }
 void Node::on_client_gone(ClientKey client) { step(event::ClientGone{client}); }
+void Node::on_lease_ended(ClientKey client) { step(event::LeaseEnded{client}); }
 
 }  // namespace hoplite

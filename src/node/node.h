@@ -72,10 +72,12 @@ class Node final : private TransportHandler, private ClientHandler, private Prog
 
   void on_client_request(ClientKey client, std::uint64_t request, ipc::Request message, ByteView payload) override;
   void on_client_gone(ClientKey client) override;
+  void on_lease_ended(ClientKey client) override;
 
   ValidBytes valid(CopyKey copy, std::uint32_t slice) const override;
 
   ipc::Status status() const;
+  std::vector<ipc::Holder> holders() const;
   ipc::Objects objects() const;
   ipc::Nodes nodes() const;
 

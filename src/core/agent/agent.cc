@@ -25,6 +25,7 @@ Time Agent::next_wakeup() const { return impl_->next_wakeup(); }
 NodeRef Agent::self() const { return impl_->self(); }
 bool Agent::has_left() const { return impl_->has_left(); }
 ipc::Status Agent::status() const { return impl_->status(); }
+std::vector<ClientHolding> Agent::holdings() const { return impl_->holdings(); }
 std::vector<ipc::ObjectInfo> Agent::objects() const { return impl_->objects(); }
 std::vector<ipc::NodeInfo> Agent::nodes() const { return impl_->nodes(); }
 std::vector<DirectorySummary> Agent::directory() const { return impl_->directory(); }

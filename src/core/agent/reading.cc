@@ -24,7 +24,7 @@ void Agent::Impl::on_client(const RequestKey& key, ipc::Prioritize& m) {
 }
 
 void Agent::Impl::on_client(const RequestKey& key, ipc::Release& m) {
-  for (const CopyKey copy : m.copies) clients_.release_view(key.client, copy);
+  for (const CopyKey copy : m.copies) clients_.release(key.client, copy);
 }
 
 void Agent::Impl::on(const event::CopyGrown& e) {

@@ -72,6 +72,7 @@ void Agent::Impl::stop_request(const RequestKey& key, Code code) {
 
 // --- a client is gone ----------------------------------------------------------------------------------------------------
 
+// Its process may live on, with pointers to what it viewed and wrote: that memory is nobody else's until its lease ends.
 void Agent::Impl::on(const event::ClientGone& e) {
   for (const RequestKey& key : clients_.pending(e.client)) {
     const Clients::Pending* pending = clients_.find(key);
@@ -80,11 +81,12 @@ void Agent::Impl::on(const event::ClientGone& e) {
   }
   for (const CopyKey copy : clients_.writing(e.client)) {
     COVERAGE_MARK(client_died_writing);
-    ipc::Abort abort{copy};
-    on_client({e.client, 0}, abort);
+    give_up_writing(*clients_.written_by(e.client, copy));
   }
-  clients_.forget(e.client);
+  clients_.detach(e.client);
 }
+
+void Agent::Impl::on(const event::LeaseEnded& e) { clients_.forget(e.client); }
 
 // --- waiting for objects to be ready -------------------------------------------------------------------------------------
 

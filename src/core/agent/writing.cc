@@ -80,9 +80,13 @@ void Agent::Impl::on_client(const RequestKey& key, ipc::Seal& m) {
 void Agent::Impl::on_client(const RequestKey& key, ipc::Abort& m) {
   const Copy* copy = clients_.written_by(key.client, m.copy);
   if (copy == nullptr) return;
-  const ObjectId id = copy->id;
+  give_up_writing(*copy);
   clients_.end_writing(key.client, m.copy);
-  if (puts_.contains(id) && records_.at(id).copy == m.copy) give_up_put(records_.at(id));
+}
+
+// It will not be sealed, unless it was refused already.
+void Agent::Impl::give_up_writing(const Copy& copy) {
+  if (puts_.contains(copy.id) && records_.at(copy.id).copy == copy.key) give_up_put(records_.at(copy.id));
 }
 
 // --- what becomes of it --------------------------------------------------------------------------------------------------
@@ -148,7 +152,7 @@ void Agent::Impl::on(NodeRef from, const PutReply& m) {
 void Agent::Impl::commit_put(Record& record) {
   copies_.complete(*records_.copy_of(record));
   const Puts::Ended put = puts_.finish(record.id);
-  if (clients_.is_known(put.client)) clients_.answer({put.client, put.client_request}, ipc::PutDone{record.id});
+  if (clients_.is_attached(put.client)) clients_.answer({put.client, put.client_request}, ipc::PutDone{record.id});
   gets_.fulfil(record.id);
   became_ready(record);
   records_.can_be_pulled(record.id);
@@ -158,7 +162,7 @@ void Agent::Impl::commit_put(Record& record) {
 void Agent::Impl::fail_put(Record& record, Code code, const std::string& why) {
   const Puts::Ended put = puts_.give_up(record.id, record.home);
   clients_.refuse_writing(put.client, put.copy, code);
-  if (put.client_request != 0 && clients_.is_known(put.client))
+  if (put.client_request != 0 && clients_.is_attached(put.client))
     clients_.fail({put.client, put.client_request}, code, why);
   retire(record);
 }
