@@ -156,11 +156,12 @@ void Connection::give_up(CopyKey copy) {
 Result<void> Connection::is_up() {
   const Lock lock(mutex_);
   if (broken_) return *broken_;
-  // Nobody may have looked for a while. Replies that came before the end are still for their calls.
+  // Nobody may have looked for a while.
   pollfd socket{.fd = attachment_.socket.get(), .events = 0, .revents = 0};
-  if (::poll(&socket, 1, 0) == 1 && (socket.revents & (POLLHUP | POLLERR)) != 0)
-    return gone(Code::kUnavailable, "it closed the connection");
-  return {};
+  if (::poll(&socket, 1, 0) != 1 || (socket.revents & (POLLHUP | POLLERR)) == 0) return {};
+  // Replies that came before the end are still for their calls.
+  while (!broken_ && reader_ == Reader::kNobody) dispatch(attachment_.frames.receive(attachment_.socket.get()));
+  return broken_ ? *broken_ : gone(Code::kUnavailable, "it closed the connection");
 }
 
 void Connection::cancel(const Call& call) {
@@ -247,7 +248,7 @@ bool Connection::take_batch() {
     enqueue(next_request_++, ipc::Release{{from, to}}, {});
     from = to;
   }
-  releases_.clear();
+  releasing_ = std::exchange(releases_, {});
   sending_.clear();
   sent_ = 0;
   std::swap(queue_, sending_);
@@ -277,7 +278,10 @@ void Connection::flush(Lock& lock) {
       need(Pace::kTick);
       break;
     }
-    if (error != 0) fail_all(gone(Code::kUnavailable, std::strerror(error)));
+    if (error == 0) continue;
+    // Of a batch that went in part it is not known what was heard; to give back twice would take from another view.
+    if (sent_ == 0) releases_.insert(releases_.end(), releasing_.begin(), releasing_.end());
+    fail_all(gone(Code::kUnavailable, std::strerror(error)));
   }
   sender_active_ = false;
   if (queue_.size() <= kLimits.max_queued_bytes) room_.notify_all();

@@ -188,6 +188,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::size_t sent_ = 0;  // of sending_
   std::uint64_t flushes_ = 0;
   std::vector<CopyKey> releases_;
+  std::vector<CopyKey> releasing_;  // part of sending_
   std::size_t holds_ = 0;
   Forks forks_;
   bool forked_ = false;

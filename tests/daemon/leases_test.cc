@@ -32,8 +32,6 @@ constexpr std::uint64_t kWatched = 1000;  // the pattern of the object that is v
 // A store with room for eight objects.
 class Leases : public ::testing::Test {
  protected:
-  Daemon& daemon_ = cluster_.start({.memory = "32MiB"});
-
   // As many objects as there is room for. Every byte of memory that is free is written.
   std::size_t fill() {
     while (true) {
@@ -69,6 +67,7 @@ class Leases : public ::testing::Test {
   }
 
   Cluster cluster_;
+  Daemon& daemon_ = cluster_.start({.memory = "32MiB"});
   Client other_ = daemon_.connect();
   std::vector<ObjectId> put_;
 };
@@ -154,8 +153,7 @@ TEST_F(Leases, ABrokenConnectionTakesNothingFromThoseWhoHoldIt) {
   const ObjectId id = put_watched();
   const std::vector<int> others = connections_to(daemon_);
   Client client = daemon_.connect();
-  const auto view = client.get(id, {.timeout = 30s});
-  ASSERT_TRUE(view.ok());
+  std::optional<View> view = *client.get(id, {.timeout = 30s});
   auto writer = client.create(kBytes, {.timeout = 30s});
   ASSERT_TRUE(writer.ok());
   for (const int fd : connections_to(daemon_))
@@ -169,6 +167,22 @@ TEST_F(Leases, ABrokenConnectionTakesNothingFromThoseWhoHoldIt) {
   expect_others_whole();
   EXPECT_EQ(writer->seal(30s).code(), Code::kUnavailable);
   EXPECT_TRUE(eventually([&] { return fill() == 7; }));
+  view.reset();
+  EXPECT_TRUE(eventually([&] { return fill() == 8; }));
+}
+
+// Nobody has noticed that it is broken when the view is given back.
+TEST_F(Leases, AViewOfABrokenConnectionIsGivenBack) {
+  const ObjectId id = put_watched();
+  const std::vector<int> others = connections_to(daemon_);
+  Client client = daemon_.connect();
+  std::optional<View> view = *client.get(id, {.timeout = 30s});
+  for (const int fd : connections_to(daemon_))
+    if (std::ranges::count(others, fd) == 0) ::shutdown(fd, SHUT_RDWR);
+  ASSERT_TRUE(eventually([&] { return other_.status()->clients == 1; }));
+  ASSERT_TRUE(other_.remove(id, 30s).ok());
+  view.reset();
+  EXPECT_TRUE(holds_nothing());
 }
 
 TEST_F(Leases, AKilledProcessHoldsNothing) {
