@@ -46,7 +46,7 @@ Future<ObjectId> start_seal(Writing& writing, const Deadline& deadline, Sending 
   const Subject subject{"put", writing.id};
   if (!writing.open)
     return start_ended<to_id>(writing.connection,
-                              subject.error(Code::kInvalidArgument, "it was sealed or given up already"));
+                              subject.error(Code::kInvalidArgument, "it has already been sealed or aborted"));
   writing.open = false;
   writing.window.close();
   return start<to_id>(writing.connection, new_call(subject, deadline), ipc::Seal{writing.copy, deadline.left_ns()},
@@ -76,7 +76,7 @@ void ObjectWriter::advance(std::size_t bytes) { client::advance(*state_, bytes);
 
 Result<void> ObjectWriter::check_elements(DType wanted) {
   if (!state_->open)
-    return client::Subject{"put", id()}.error(Code::kInvalidArgument, "it was sealed or given up already");
+    return client::Subject{"put", id()}.error(Code::kInvalidArgument, "it has already been sealed or aborted");
   return client::check_elements(id(), state_->type, wanted, buffer());
 }
 
