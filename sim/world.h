@@ -201,6 +201,7 @@ class World final : private NetworkSink, private LinksSink, private PlaneSink {
   void carry_out(NodeIndex node, effect::StorePayload& store, ByteView payload);
   void carry_out(NodeIndex node, effect::Reply& reply, ByteView payload);
   void carry_out(NodeIndex, effect::Log&, ByteView) {}  // the trace has it
+  void carry_out(NodeIndex, effect::Happened&, ByteView) {}
   template <typename Command>
     requires requires(dataplane::DataPlane& plane, const Command& command) { plane.execute(command); }
   void carry_out(NodeIndex node, const Command& command, ByteView payload);

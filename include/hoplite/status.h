@@ -82,6 +82,7 @@ struct ObjectStatus {
   std::string home;             // the node that keeps its directory entry, or empty
   std::string metadata;         // the text given with the put
   ArrayType array;              // what the bytes are
+  std::string name;             // the name given with the put, or empty. Anybody's choice: not safe to print as it is
 };
 
 struct ObjectList {

@@ -17,7 +17,8 @@ std::string_view code_name(Code code) {
                                                 "unavailable",
                                                 "cancelled",
                                                 "internal error",
-                                                "type mismatch"};
+                                                "type mismatch",
+                                                "size mismatch"};
   return name_in(kNames, code);
 }
 

@@ -18,9 +18,9 @@ TEST(Error, ReadsAsASentence) {
 
 TEST(Error, EveryCodeHasANameOfItsOwn) {
   std::set<std::string_view> names;
-  for (int code = 0; code <= static_cast<int>(Code::kTypeMismatch); ++code)
+  for (int code = 0; code <= static_cast<int>(last_enumerator(Code{})); ++code)
     names.insert(code_name(static_cast<Code>(code)));
-  EXPECT_EQ(names.size(), static_cast<std::size_t>(Code::kTypeMismatch) + 1);
+  EXPECT_EQ(names.size(), static_cast<std::size_t>(last_enumerator(Code{})) + 1);
   EXPECT_EQ(names.count("unknown"), 0U);
 }
 

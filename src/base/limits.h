@@ -69,7 +69,7 @@ struct Limits {
 
   // --- objects
   std::uint64_t inline_bytes = 64 * kKiB;  // travel with the answer: below this a round trip costs more than the bytes
-  std::uint64_t max_meta_bytes = 4 * kKiB + 512;  // dtype, shape, 4 KiB of text: not a place for data
+  std::uint64_t max_meta_bytes = 4 * kKiB + 768;  // dtype, shape, name, 4 KiB of text: not a place for data
   std::uint32_t max_objects = 4'000'000;          // local records of one node, with and without a copy
   std::uint32_t max_waiting_for_room = 4096;      // creates beyond fail at once: each step looks at all that wait
   std::uint32_t max_tombstones = 100'000;         // oldest go first; 64 B each
@@ -148,6 +148,7 @@ struct Limits {
   std::uint32_t max_sources = 10'000;  // of one reduce: 160 KiB of ids
   std::uint64_t max_source_bytes = std::uint64_t{1} << 48;  // sums of such sizes do not overflow
   std::uint32_t max_named = 5;                              // ids in a sentence about what is awaited
+  std::uint32_t max_names_bytes = 64 * kKiB;                // of its sources, for people; with the ids, half a frame
   std::uint32_t max_reduces = 10'000;                       // coordinated by one node at a time
   Duration gather_for = Duration::ms(2);                    // sources that arrive within this are planned together
   std::uint32_t max_reports = 1'000;                        // of reduces that have ended, kept for those who ask

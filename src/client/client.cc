@@ -19,6 +19,7 @@ using client::Writing;
 constexpr std::size_t kPutStepBytes = 8 * kMiB;  // readers may follow a large put at this grain; 1 ms of copying
 
 Subject subject_of(Connection& connection, const PutOptions& options) {
+  if (options.id.is_nil() && !options.name.empty()) return {"put", ObjectId::named(options.name)};
   return {"put", options.id.is_nil() ? connection.new_id() : options.id};
 }
 

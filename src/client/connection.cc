@@ -66,7 +66,7 @@ bool Connection::admit(Lock& lock, const std::shared_ptr<Call>& call) {
     finish(call, call->subject.error(broken_->code, broken_->message));
   } else if (pending_.size() > kLimits.max_pending) {
     finish(call, call->subject.error(Code::kInvalidArgument, std::to_string(kLimits.max_pending) +
-                                                                 " calls are under way: collect their results first"));
+                                                                 " calls are pending: collect their results first"));
   } else {
     wait_for_room(lock, *call);
   }

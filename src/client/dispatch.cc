@@ -167,8 +167,8 @@ void Connection::expire(Call& call) {
   CHECK(found != pending_.end(), call.subject.verb);
   const std::shared_ptr<Call> kept = found->second;
   const std::uint64_t request = call.request;
-  finish(kept, call.subject.error(Code::kTimedOut,
-                                  "the daemon at " + socket_path() + " does not answer; is it stopped or overloaded?"));
+  finish(kept, call.subject.error(Code::kTimedOut, "the daemon at " + socket_path() +
+                                                       " does not respond; is it stopped or overloaded?"));
   if (call.group) return take_back(*call.group);
   // The answer may still come, with a view or room that must be given back: somebody has to read it.
   const auto unanswered = std::make_shared<Call>();

@@ -67,7 +67,7 @@ Result<Follower::Progress> Follower::next(Timeout timeout) {
   // Bytes first, then the end: but once it is complete there is no point in partial views.
   if (progress && (progress->event == Event::kReset || !ended)) return *progress;
   if (!ended && !in_time && call.deadline.with_grace() > client::Clock::now())
-    return call.subject.error(Code::kTimedOut, "no more bytes arrived in the time given");
+    return call.subject.error(Code::kTimedOut, "no more bytes arrived in time");
   auto view = client::to_view(state.connection, call, connection.wait(call));
   if (!view) {
     state.failed = view.error();

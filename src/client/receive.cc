@@ -34,7 +34,7 @@ Result<ipc::Reply> Connection::take_result(Lock& lock, Call& call) {
   if (!call.result) expire(call);
   CHECK(call.result.has_value(), call.subject.verb);
   Result<ipc::Reply> result = std::move(*call.result);
-  call.result = call.subject.error(Code::kInvalidArgument, "the result was taken already");
+  call.result = call.subject.error(Code::kInvalidArgument, "the result has already been taken");
   return result;
 }
 

@@ -41,6 +41,7 @@ ObjectList to_list(const ipc::Objects& answer) {
   list.objects.reserve(answer.objects.size());
   for (const ipc::ObjectInfo& info : answer.objects) {
     Metadata metadata = decode_metadata(info.meta);
+    std::string name = name_in_metadata(info.id, info.meta);
     list.objects.push_back({info.id,
                             info.size,
                             info.bytes,
@@ -51,7 +52,8 @@ ObjectList to_list(const ipc::Objects& answer) {
                             name_of(info.parent),
                             name_of(info.home),
                             std::move(metadata.text),
-                            {metadata.type, std::move(metadata.shape)}});
+                            {metadata.type, std::move(metadata.shape)},
+                            std::move(name)});
   }
   return list;
 }

@@ -34,7 +34,7 @@ Result<std::unique_ptr<Writing>> to_writing(const Link& connection, const Call& 
 namespace {
 
 Error ended(const Writing& writing) {
-  return Subject{"put", writing.id}.error(Code::kInvalidArgument, "it was sealed or given up already");
+  return Subject{"put", writing.id}.error(Code::kInvalidArgument, "it has already been sealed or aborted");
 }
 
 }  // namespace

@@ -68,7 +68,7 @@ void ClientServer::on_connection() {
     }
     // Strangers that only knock must not keep others out: the oldest goes.
     if (handshakes_.size() >= options_.limits.max_handshakes)
-      offend(*connections_.at(*handshakes_.begin()), "did not answer the greeting while others came");
+      offend(*connections_.at(*handshakes_.begin()), "had not answered the greeting when others connected");
     if (auto peer = peer_of(socket.get())) greet(std::move(socket), *peer);
   }
 }
@@ -103,7 +103,7 @@ void ClientServer::end_late_handshakes() {
 
 // Out of descriptors: the listener would report itself ready for ever.
 void ClientServer::pause_accepting() {
-  log_.warn("cannot accept clients: out of descriptors or memory; trying again soon");
+  log_.warn("cannot accept clients: out of file descriptors or memory; will try again soon");
   loop_.modify(listener_->fd(), 0);
   accept_timer_ = loop_.at(loop_.now() + options_.limits.accept_pause, [this] {
     accept_timer_ = 0;
@@ -207,9 +207,9 @@ Result<void> ClientServer::may_attach(const ClientConnection& connection, const 
     if (options_.token.empty())
       return Error{Code::kNotAuthorised, "the daemon runs as user " + std::to_string(::geteuid()) +
                                              " and the client as " + std::to_string(their_uid) +
-                                             ": that needs a cluster token on both sides"};
+                                             ": both need the same cluster token"};
     if (!equal_in_constant_time(hello.proof, client_proof(options_.token, connection.nonce)))
-      return Error{Code::kNotAuthorised, "the client's cluster token is not the daemon's"};
+      return Error{Code::kNotAuthorised, "the client has a different cluster token than the daemon"};
   }
   if (leases_.size() >= options_.limits.max_clients)
     return Error{Code::kUnavailable,

@@ -113,7 +113,8 @@ struct Reduce {     // reply: Reducing, as soon as the target's home has taken i
 struct AddSources {  // to a reduce for which fewer than its count have arrived. Reply: Reducing
   ObjectId target;
   std::vector<ObjectId> sources;
-  template <typename A> void fields(A& a) { a(target, sources); }
+  std::vector<std::string> names = {};  // of sources
+  template <typename A> void fields(A& a) { a(target, sources, names); }
 };
 struct GetReduce {  // reply: Reported
   ObjectId target;

@@ -143,7 +143,7 @@ void Agent::Impl::on(const event::Leave&) {
   leaving_ = Leaving::kDraining;
   timers_.set(leave_timer_, out_.now() + limits_.drain, timer::Leave{});
   if (is_moving_bytes())
-    out_.emit(effect::Log{"finishes transfers that are under way, for " + format_duration(limits_.drain) + " at most"});
+    out_.emit(effect::Log{"waiting up to " + format_duration(limits_.drain) + " for running transfers to finish"});
 }
 
 bool Agent::Impl::is_moving_bytes() const { return !serves_.empty() || !pulls_.empty() || coordinator_.is_running(); }

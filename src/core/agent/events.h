@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <variant>
 #include <vector>
 
@@ -104,13 +105,22 @@ struct Log {
   std::string text;
 };
 
+// For those who look closely (--log-level debug). Facts, not text: they cost nothing when nobody looks.
+struct Happened {
+  enum class What : std::uint8_t { kEvicted, kReduceStarted, kReduceDone, kReduceFailed };
+  What what = What::kEvicted;
+  ObjectId id;
+  std::uint64_t bytes = 0;  // of the copy, or of the result
+  std::string why;          // of a failure
+};
+
 }  // namespace effect
 
 // With the commands to the data plane (protocol/data_plane.h).
 using Effect = std::variant<effect::Send, effect::SendToAddress, effect::Disconnect, effect::StorePayload,
                             effect::OpenCopy, effect::GrowCopy, effect::SealCopy, effect::Combine, effect::FollowCopy,
                             effect::CloseCopy, effect::StartPull, effect::CancelPull, effect::PrioritizePull,
-                            effect::AcceptPull, effect::RefusePull, effect::Reply, effect::Log>;
+                            effect::AcceptPull, effect::RefusePull, effect::Reply, effect::Log, effect::Happened>;
 using Effects = std::vector<Effect>;
 
 // What one client holds, for status displays.

@@ -12,7 +12,7 @@ namespace hoplite {
 void Agent::Impl::on_client(const RequestKey& key, ipc::Put& m) {
   if (payload_bytes_ > limits_.inline_bytes)
     return clients_.fail(key, Code::kInvalidArgument,
-                         "a put in one message may have " + format_size(limits_.inline_bytes));
+                         "a put in a single message can have at most " + format_size(limits_.inline_bytes));
   const ObjectId id = id_or_fresh(m.id);
   if (refuse_put(key, id, m.meta)) return;
   Copy* copy = add_put_copy(id, payload_bytes_, std::move(m.meta), Alignment::kCacheLine);
@@ -36,7 +36,7 @@ void Agent::Impl::on_client(const RequestKey& key, ipc::Create& m) {
   if (room_.size() >= limits_.max_waiting_for_room)
     return clients_.fail(
         key, Code::kStoreFull,
-        std::to_string(room_.size()) + " others wait for room already; " + table_.room_numbers(m.size));
+        std::to_string(room_.size()) + " other requests are already waiting for space; " + table_.room_numbers(m.size));
   room_.wait(std::move(create), m.size);
 }
 
@@ -98,7 +98,7 @@ ObjectId Agent::Impl::id_or_fresh(const ObjectId& id) {
 // True: the request has failed.
 bool Agent::Impl::refuse_put(const RequestKey& key, const ObjectId& id, const std::string& meta) {
   if (meta.size() > limits_.max_meta_bytes) {
-    clients_.fail(key, Code::kInvalidArgument, "metadata may have " + format_size(limits_.max_meta_bytes));
+    clients_.fail(key, Code::kInvalidArgument, "metadata can have at most " + format_size(limits_.max_meta_bytes));
     return true;
   }
   if (const Code code = put_refused(id); code != Code::kOk) {
