@@ -73,7 +73,7 @@ Result<Number> parse_number(const std::string& text, Number low, Number high, in
 Result<std::uint64_t> parse_memory(const std::string& text) {
   if (!text.empty() && text.back() == '%') {
     const auto percent = parse_number<unsigned>(text.substr(0, text.size() - 1), 1, 95);
-    if (!percent) return expected("a share from 1% to 95%, or a size such as 4GiB", text);
+    if (!percent) return expected("a percentage from 1% to 95%, or a size such as 4GiB", text);
     return machine_memory() / 100 * *percent;
   }
   auto bytes = parse_size(text);
@@ -159,7 +159,7 @@ Row duration_row(const char* name, const char* help, Duration DaemonOptions::* m
 }
 
 Row socket_row() {
-  static const std::string help = "the unix socket for clients [" + default_socket_path() + "]";
+  static const std::string help = "the Unix socket for clients [" + default_socket_path() + "]";
   return text_row("socket", "PATH", help.c_str(), &DaemonOptions::socket, parse_path);
 }
 
@@ -171,20 +171,20 @@ Row join_row() {
     return {};
   };
   return {"join",      Kind::kList,
-          "HOST:PORT", "a member to join through; may be given several times, any of them will do",
+          "HOST:PORT", "a member of the cluster to join; may be repeated, any one of them suffices",
           set,         [](const DaemonOptions& options) { return options.join; }};
 }
 
 Row memory_row() {
-  return row("memory", Kind::kNumber, "SIZE", "room for objects, as 4GiB or as a share of the machine's memory",
-             &DaemonOptions::memory_bytes, parse_memory, [](std::uint64_t bytes) {
-               return bytes == 0 ? std::to_string(kDefaultMemoryPercent) + "%" : exact_size(bytes);
-             });
+  return row(
+      "memory", Kind::kNumber, "SIZE", "size of the object store, e.g. 4GiB, or a percentage of the machine's memory",
+      &DaemonOptions::memory_bytes, parse_memory,
+      [](std::uint64_t bytes) { return bytes == 0 ? std::to_string(kDefaultMemoryPercent) + "%" : exact_size(bytes); });
 }
 
 Row mode_row() {
-  return row("socket-mode", Kind::kText, "MODE", "who may use the socket, as octal permissions",
-             &DaemonOptions::socket_mode, parse_mode, [](std::uint32_t mode) {
+  return row("socket-mode", Kind::kText, "MODE", "permissions of the socket, in octal", &DaemonOptions::socket_mode,
+             parse_mode, [](std::uint32_t mode) {
                std::ostringstream text;
                text << '0' << std::oct << mode;
                return text.str();
@@ -193,34 +193,35 @@ Row mode_row() {
 
 const std::vector<Row>& rows() {
   static const std::vector<Row> table = {
-      text_row("listen", "HOST:PORT", "where other nodes reach this one; port 0 takes any", &DaemonOptions::listen,
-               parse_address),
+      text_row("listen", "HOST:PORT", "the address to listen on for other nodes; port 0 picks a free port",
+               &DaemonOptions::listen, parse_address),
       join_row(),
-      text_row("advertise", "HOST:PORT", "the address told to other nodes, if it is not the one listened on",
+      text_row("advertise", "HOST:PORT", "the address announced to other nodes, if it differs from the one listened on",
                &DaemonOptions::advertise, parse_address),
       socket_row(),
       mode_row(),
       memory_row(),
       row(
-          "inline-bytes", Kind::kNumber, "SIZE", "objects up to this size travel inside messages",
+          "inline-bytes", Kind::kNumber, "SIZE", "objects up to this size are sent inside control messages",
           &DaemonOptions::inline_bytes, [](const std::string& text) { return parse_size(text); }, exact_size),
-      text_row("token-file", "FILE", "holds the cluster token; without it $HOPLITE_TOKEN", &DaemonOptions::token_file),
-      flag_row("insecure", "listen beyond loopback without a token", &DaemonOptions::insecure),
-      row("max-rate", Kind::kNumber, "RATE", "limit of what is sent to other nodes, as 500mbit or 10MB/s",
-          &DaemonOptions::max_rate, parse_max_rate,
-          [](std::uint64_t rate) { return rate == 0 ? "none" : std::to_string(rate) + "B/s"; }),
+      text_row("token-file", "FILE", "file with the cluster token; defaults to the token in $HOPLITE_TOKEN",
+               &DaemonOptions::token_file),
+      flag_row("insecure", "allow listening beyond loopback without a token", &DaemonOptions::insecure),
+      row("max-rate", Kind::kNumber, "RATE",
+          "limit the rate at which this node sends to others, e.g. 500mbit or 10MB/s", &DaemonOptions::max_rate,
+          parse_max_rate, [](std::uint64_t rate) { return rate == 0 ? "none" : std::to_string(rate) + "B/s"; }),
       row(
-          "io-threads", Kind::kNumber, "N", "threads that move bytes", &DaemonOptions::io_threads,
+          "io-threads", Kind::kNumber, "N", "number of threads that transfer data", &DaemonOptions::io_threads,
           [](const std::string& text) { return parse_number<std::uint32_t>(text, 1, 64); },
           [](std::uint32_t n) { return std::to_string(n); }),
-      flag_row("busy-poll", "spin instead of sleeping: lower latency, for a core", &DaemonOptions::busy_poll),
-      duration_row("ping-every", "how often peers that we depend on are pinged", &DaemonOptions::ping_every),
-      duration_row("dead-after", "a peer that is silent for this long, also to others, is given up",
+      flag_row("busy-poll", "spin instead of sleeping: lower latency at the cost of a core", &DaemonOptions::busy_poll),
+      duration_row("ping-every", "how often to ping peers that this node depends on", &DaemonOptions::ping_every),
+      duration_row("dead-after", "declare a peer dead after it has been silent for this long, to others as well",
                    &DaemonOptions::dead_after),
       row(
-          "drain", Kind::kNumber, "TIME", "when told to stop, finish transfers that run, for this long at most",
+          "drain", Kind::kNumber, "TIME", "when told to stop, let running transfers finish for at most this long",
           &DaemonOptions::drain, [](const std::string& text) { return parse_duration(text); }, exact_duration),
-      text_row("log-file", "FILE", "where to log; default: standard error, or SOCKET.log in the background",
+      text_row("log-file", "FILE", "the log file; defaults to standard error, or SOCKET.log in the background",
                &DaemonOptions::log_file),
       text_row("log-level", "LEVEL", "debug, info, warn or error", &DaemonOptions::log_level, parse_level),
       flag_row("foreground", "stay in the foreground", &DaemonOptions::foreground),
@@ -300,7 +301,7 @@ Error unknown_key(const toml::node& node, std::string_view key) {
     if (c == '_') c = '-';
   for (const Row& row : rows())
     if (with_dashes == row.name) return at_key(node, key, "unknown; did you mean \"" + with_dashes + "\"?");
-  return at_key(node, key, "unknown; `hoplite start --help` lists what there is");
+  return at_key(node, key, "unknown; `hoplite start --help` lists the options");
 }
 
 Result<std::string> read_file(const std::string& path, std::uint64_t max_bytes) {
@@ -317,7 +318,8 @@ Result<std::string> read_file(const std::string& path, std::uint64_t max_bytes) 
 }  // namespace
 
 void add_daemon_options(CLI::App& app, DaemonOptions& options) {
-  app.add_option("--config", options.config, "a TOML file with any of these options as keys; the command line wins")
+  app.add_option("--config", options.config,
+                 "a TOML file with any of these options as keys; the command line takes precedence")
       ->type_name("FILE");
   for (const Row& row : rows()) {
     const std::string name = std::string("--") + row.name;
@@ -357,13 +359,13 @@ std::vector<std::string> to_arguments(const DaemonOptions& options) {
 
 Result<void> parse_config(std::string_view text, DaemonOptions& options) {
   if (text.size() > kMaxConfigBytes)
-    return Error{Code::kInvalidArgument, "a config is at most " + format_size(kMaxConfigBytes)};
+    return Error{Code::kInvalidArgument, "a config file can have at most " + format_size(kMaxConfigBytes)};
   // toml++ 3.3 is undefined for some characters beyond ASCII in places where they are wrong.
   const auto other = std::ranges::find_if(text, [](char c) { return static_cast<unsigned char>(c) >= 0x80; });
   if (other != text.end())
     return Error{Code::kInvalidArgument,
                  "line " + std::to_string(1 + std::count(text.begin(), other, '\n')) +
-                     ": only ASCII is understood here; in strings write \\u00fc for an u with dots"};
+                     ": only ASCII is allowed here; in strings, write other characters as escapes, e.g. \\u00fc"};
   toml::table table;
   try {
     table = toml::parse(text);

@@ -102,7 +102,7 @@ TEST(DaemonOptions, HelpShowsEveryOptionWithItsDefault) {
         "inline-bytes", "foreground", "ping-every", "dead-after", "drain",     "until-eof"})
     EXPECT_THAT(help, HasSubstr(std::string("--") + name));
   for (const char* value : {"127.0.0.1:7411", "[30%]", "[0600]", "[64KiB]", "[250ms]", "[900ms]", "[5000ms]", "[info]",
-                            "[none]", "hoplite.sock]", "threads that move bytes [1]"})
+                            "[none]", "hoplite.sock]", "number of threads that transfer data [1]"})
     EXPECT_THAT(help, HasSubstr(value));
 }
 

@@ -162,6 +162,7 @@ bool Judge::reduce_may_fail(PutNumber put_number, Code code, int depth) const {
   }
   switch (code) {
     case Code::kTypeMismatch:
+    case Code::kSizeMismatch:
       return sizes.size() > 1 || (put.reduce->type == DType::kU64 && !sizes.empty() && *sizes.begin() % 8 != 0);
     case Code::kTimedOut: return put.reduce->deadline <= world_.now();
     case Code::kDeleted: return deleted;

@@ -112,6 +112,7 @@ struct Ledger {
   std::map<ObjectId, ObjectRecord> objects;
   std::map<HeldNumber, Held> held;
   std::map<RequestNumber, Writing> writing;  // by the number of the create
+  std::vector<Writing> kept;                 // of clients without a connection: nothing that they write may matter
   HeldNumber next_held = 1;
 
   // Whether it was, or may be, the target of a reduce.

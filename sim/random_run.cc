@@ -151,6 +151,7 @@ class RandomRun {
   void finish_requests() {
     workload_.finish_writing();
     clients_.release_all();
+    clients_.end_disconnected();
     // Those that can finish must; the others wait for what nobody will do, and are cancelled.
     const auto can_finish = [this](const std::set<ObjectId>& available) {
       std::vector<RequestNumber> numbers;

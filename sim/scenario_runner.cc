@@ -263,6 +263,10 @@ class Player {
       const std::string name = command.words.size() > 2 ? command.words[2] : "c1";
       return clients_->kill(client(index, name));
     }
+    if (verb == "disconnect-client") {
+      const std::string name = command.words.size() > 2 ? command.words[2] : "c1";
+      return clients_->disconnect(client(index, name));
+    }
     const NodeIndex other = node(command.words[2]);
     if (verb == "break") return world_->break_connections(index, other);
     disturb(kNobody, true);
@@ -406,6 +410,7 @@ class Player {
       return std::all_of(ledger_.requests.begin() + 1, ledger_.requests.end(), [](const auto& r) { return r.ended; });
     });
     clients_->release_all();
+    clients_->end_disconnected();
     std::string wrong;
     const auto agrees = [&] { return (wrong = directory_disagreement(*world_)).empty(); };
     wait_until(kPatience, wrong, agrees, Duration::ms(20));

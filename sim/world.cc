@@ -403,18 +403,32 @@ void World::detach(ClientKey client) {
   if (!port.open) return;
   port.open = false;
   port.answers.clear();
-  trace_.tell(now(), port.process.node, "client ", client, " is gone");
-  port.asks.push_back({0, {}, {}, true});
-  port.last_ask = std::max(port.last_ask, now());
-  queue_.at(port.last_ask, [this, client] { ask_arrived(client); });
+  trace_.tell(now(), port.process.node, "the connection of client ", client, " ends");
+  queue_ask(client, {0, {}, {}, Ask::What::kIsGone});
+}
+
+void World::give_back(ClientKey client, CopyKey copy) {
+  trace_.tell(now(), ports_[client - 1].process.node, "client ", client, " gives back copy ", copy);
+  queue_ask(client, {0, ipc::Release{{copy}}, {}, Ask::What::kAsks});
+}
+
+void World::end_lease(ClientKey client) {
+  trace_.tell(now(), ports_[client - 1].process.node, "client ", client, " holds nothing any more");
+  queue_ask(client, {0, {}, {}, Ask::What::kLeaseEnded});
 }
 
 void World::ask(ClientKey client, std::uint64_t request, ipc::Request message, std::string payload) {
-  Port& port = ports_[client - 1];
+  const Port& port = ports_[client - 1];
   if (!port.open) return;
   trace_.tell(now(), port.process.node, "client ", client, " asks: ", message, " (request ", request, ")");
-  port.asks.push_back({request, std::move(message), std::move(payload)});
-  const Duration delay{static_cast<std::int64_t>(random_.below(options_.client_delay.ns + 1))};
+  queue_ask(client, {request, std::move(message), std::move(payload), Ask::What::kAsks});
+}
+
+void World::queue_ask(ClientKey client, Ask ask) {
+  Port& port = ports_[client - 1];
+  const bool asks = ask.what == Ask::What::kAsks;
+  port.asks.push_back(std::move(ask));
+  const Duration delay{asks ? static_cast<std::int64_t>(random_.below(options_.client_delay.ns + 1)) : 0};
   port.last_ask = std::max(port.last_ask, now() + delay);
   queue_.at(port.last_ask, [this, client] { ask_arrived(client); });
 }
@@ -425,7 +439,8 @@ void World::ask_arrived(ClientKey client) {
   if (hosts_.defer(port.process.node, [this, client] { ask_arrived(client); })) return;
   const Ask ask = std::move(port.asks.front());
   port.asks.pop_front();
-  if (ask.gone) return step(port.process.node, event::ClientGone{client});
+  if (ask.what == Ask::What::kIsGone) return step(port.process.node, event::ClientGone{client});
+  if (ask.what == Ask::What::kLeaseEnded) return step(port.process.node, event::LeaseEnded{client});
   step(port.process.node, event::ClientAsked{client, ask.request, ask.message, ask.payload.size()},
        as_bytes(ask.payload));
 }

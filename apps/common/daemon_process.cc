@@ -102,8 +102,10 @@ std::string read_line(int fd, std::chrono::seconds timeout, bool& timed_out) {
   return line.substr(0, line.find('\n'));
 }
 
-std::string last_line_of(const std::string& path) {
+// Of what was written to it behind `begin`.
+std::string last_line_of(const std::string& path, std::streamoff begin) {
   std::ifstream file(path);
+  file.seekg(begin);
   std::string line;
   std::string last;
   while (std::getline(file, line))
@@ -111,7 +113,7 @@ std::string last_line_of(const std::string& path) {
   return last;
 }
 
-Error never_ready(const SpawnOptions& options, pid_t pid, bool timed_out) {
+Error never_ready(const SpawnOptions& options, pid_t pid, bool timed_out, std::streamoff log_begin) {
   if (timed_out) {
     ::kill(pid, SIGKILL);
     ::waitpid(pid, nullptr, 0);
@@ -122,7 +124,7 @@ Error never_ready(const SpawnOptions& options, pid_t pid, bool timed_out) {
   ::waitpid(pid, &status, 0);
   const std::string how = WIFSIGNALED(status) ? "was ended by signal " + std::to_string(WTERMSIG(status))
                                               : "ended with status " + std::to_string(WEXITSTATUS(status));
-  const std::string last = last_line_of(options.output_file);
+  const std::string last = last_line_of(options.output_file, log_begin);
   return {Code::kUnavailable, "hoplited " + how + " before it was ready" + (last.empty() ? "" : ": " + last)};
 }
 
@@ -141,7 +143,7 @@ Result<std::string> find_daemon() {
     const std::string candidate = std::string(folder) + "/hoplited";
     if (!folder.empty() && is_program(candidate)) return candidate;
   }
-  return Error{Code::kUnavailable, "cannot find hoplited, neither beside this program nor in $PATH"};
+  return Error{Code::kUnavailable, "cannot find hoplited, neither next to this program nor in $PATH"};
 }
 
 Result<DaemonProcess> parse_ready_line(const std::string& line) {
@@ -160,7 +162,7 @@ Result<DaemonProcess> parse_ready_line(const std::string& line) {
     std::from_chars(line.data() + before_pid + 1, line.data() + before_address, daemon.pid);
   }
   if (daemon.pid <= 0 || daemon.socket.empty() || daemon.address.empty())
-    return Error{Code::kInternal, "hoplited said \"" + line + "\" instead of that it is ready"};
+    return Error{Code::kInternal, "hoplited said \"" + line + "\" instead of reporting that it is ready"};
   return daemon;
 }
 
@@ -171,9 +173,10 @@ Result<DaemonProcess> spawn_daemon(const SpawnOptions& options) {
   const UniqueFd output(::open(options.output_file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   if (!output)
     return Error{Code::kUnavailable, "cannot write the log " + options.output_file + ": " + std::strerror(errno)};
+  const std::streamoff log_begin = ::lseek(output.get(), 0, SEEK_END);  // there may be the words of an earlier one
   int ends[2] = {-1, -1};
   if (::pipe2(ends, O_CLOEXEC) != 0)
-    return Error{Code::kUnavailable, std::string("cannot make a pipe: ") + std::strerror(errno)};
+    return Error{Code::kUnavailable, std::string("cannot create a pipe: ") + std::strerror(errno)};
   const UniqueFd ready(ends[0]);
   UniqueFd ready_end(ends[1]);
 
@@ -190,7 +193,7 @@ Result<DaemonProcess> spawn_daemon(const SpawnOptions& options) {
 
   bool timed_out = false;
   const std::string line = read_line(ready.get(), options.ready_timeout, timed_out);
-  if (line.empty()) return never_ready(options, pid, timed_out);
+  if (line.empty()) return never_ready(options, pid, timed_out, log_begin);
   auto daemon = parse_ready_line(line);
   if (!daemon) ::waitpid(pid, nullptr, 0);
   return daemon;

@@ -4,24 +4,9 @@
 #include <cstdint>
 #include <cstdio>
 
+#include "base/printable.h"
+
 namespace hoplite {
-namespace {
-
-// How many bytes the UTF-8 character at the front of `text` has; 0 if there is none.
-std::size_t utf8_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  if (byte(0) < 0x80) return 1;
-  const std::size_t length = byte(0) >= 0xf0 && byte(0) < 0xf5 ? 4 : byte(0) >= 0xe0 ? 3 : byte(0) >= 0xc2 ? 2 : 0;
-  if (length == 0 || byte(0) >= 0xf5 || text.size() < length) return 0;
-  for (std::size_t i = 1; i < length; ++i)
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  const bool overlong = (byte(0) == 0xe0 && byte(1) < 0xa0) || (byte(0) == 0xf0 && byte(1) < 0x90);
-  const bool no_character = (byte(0) == 0xed && byte(1) >= 0xa0) || (byte(0) == 0xf4 && byte(1) >= 0x90);
-  return overlong || no_character ? 0 : length;
-}
-
-}  // namespace
-
 std::string json_string(std::string_view text) {
   std::string out = "\"";
   while (!text.empty()) {
@@ -32,9 +17,15 @@ std::string json_string(std::string_view text) {
     } else if (c == '"' || c == '\\') {
       out += '\\';
       out += c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      char escaped[8];
-      std::snprintf(escaped, sizeof escaped, "\\u%04x", static_cast<unsigned>(c));
+    } else if (is_control(text.substr(0, length))) {
+      // More than JSON asks for: JSON is shown on terminals as well.
+      const auto point = static_cast<unsigned>(code_point(text.substr(0, length)));
+      char escaped[16];
+      // Beyond 16 bits JSON takes two halves.
+      if (point < 0x10000) std::snprintf(escaped, sizeof escaped, "\\u%04x", point);
+      else
+        std::snprintf(escaped, sizeof escaped, "\\u%04x\\u%04x", 0xd800 + ((point - 0x10000) >> 10),
+                      0xdc00 + ((point - 0x10000) & 0x3ff));
       out += escaped;
     } else {
       out += text.substr(0, length);

@@ -7,7 +7,8 @@
 
 namespace hoplite {
 
-// A quoted string. Bytes that are not UTF-8 are shown as U+FFFD, so that the output is always valid.
+// A quoted string. Bytes that are not UTF-8 are shown as U+FFFD, so that the output is always valid; control characters are
+// escaped, also those that JSON would allow.
 std::string json_string(std::string_view text);
 
 class JsonObject {

@@ -54,7 +54,7 @@ Result<void> LocalCluster::start_node(int index) {
 Result<void> LocalCluster::start(const std::function<bool()>& interrupted) {
   folder_ = (std::filesystem::temp_directory_path() / "hoplite-local-XXXXXX").string();
   if (::mkdtemp(folder_.data()) == nullptr) {
-    const Error error{Code::kUnavailable, "cannot make the folder " + folder_ + ": " + std::strerror(errno)};
+    const Error error{Code::kUnavailable, "cannot create the directory " + folder_ + ": " + std::strerror(errno)};
     folder_.clear();
     return error;
   }

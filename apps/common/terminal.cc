@@ -14,6 +14,7 @@
 #include <cstdio>
 
 #include "base/bytes.h"
+#include "base/printable.h"
 
 namespace hoplite {
 namespace {
@@ -79,18 +80,19 @@ Table::Table(std::vector<std::pair<std::string, Align>> columns) {
 
 void Table::add(std::vector<std::string> cells) {
   cells.resize(aligns_.size());
+  for (std::string& cell : cells) cell = printable(cell);
   rows_.push_back(std::move(cells));
 }
 
 std::string Table::text() const {
   std::vector<std::size_t> widths(aligns_.size(), 0);
   for (const auto& row : rows_)
-    for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], row[c].size());
+    for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], columns_of(row[c]));
   std::string text;
   for (const auto& row : rows_) {
     std::string line;
     for (std::size_t c = 0; c < row.size(); ++c) {
-      const std::string padding(widths[c] - row[c].size(), ' ');
+      const std::string padding(widths[c] - columns_of(row[c]), ' ');
       line += (c == 0 ? "" : "  ");
       line += aligns_[c] == Align::kLeft ? row[c] + padding : padding + row[c];
     }
@@ -102,7 +104,9 @@ std::string Table::text() const {
 
 void LiveBlock::draw(const std::vector<std::string>& lines) {
   std::string out = drawn_ > 0 ? "\x1b[" + std::to_string(drawn_) + "A" : "";
-  for (const std::string& line : lines) out += "\x1b[2K" + line + "\n";
+  // A line that wraps would take two rows, and the next picture would begin too low.
+  const auto columns = static_cast<std::size_t>(terminal_columns(fd_));
+  for (const std::string& line : lines) out += "\x1b[2K" + cut_to_columns(printable(line), columns) + "\n";
   drawn_ = lines.size();
   write_all(fd_, out);
 }
@@ -114,29 +118,52 @@ ProgressLine::ProgressLine(std::string what)
 
 ProgressLine::~ProgressLine() { clear(); }
 
-std::string progress_text(const std::string& what, std::uint64_t bytes, std::uint64_t size, double seconds, int columns,
-                          const std::string& note) {
-  if (size == 0) return what + ": " + (note.empty() ? "waiting" : note);
-  const double share = static_cast<double>(bytes) / static_cast<double>(size);
-  const double rate = seconds > 0 ? static_cast<double>(bytes) / seconds : 0;
+std::string progress_text(const std::string& what, const Progressed& done, int columns, const std::string& note) {
+  // The last column stays free: a character there makes some terminals wrap.
+  const auto room = static_cast<std::size_t>(std::max(columns - 1, 0));
+  const std::string said = printable(note);
+  if (done.size == 0) return shorten_to_columns(what + ": " + (said.empty() ? "waiting" : said), room);
+  const double share = static_cast<double>(done.bytes) / static_cast<double>(done.size);
   char percent[16];
-  std::snprintf(percent, sizeof percent, " %3.0f %%  ", share * 100);
-  std::string facts = percent + format_size(bytes) + " of " + format_size(size) + "  " + format_rate(rate);
-  if (rate > 0)
-    facts += "  " + format_duration(Duration::from_seconds(static_cast<double>(size - bytes) / rate)) + " left";
-  if (!note.empty()) facts += "  " + note;
-  const int room = columns - static_cast<int>(what.size() + facts.size()) - 3;
-  return what + " " + (room >= 10 ? bar(share, std::min(room, 40)) : "") + facts;
+  std::snprintf(percent, sizeof percent, " %3.0f %%", share * 100);
+  std::string line = what + percent;
+  // What fits is added, the most important first.
+  const auto add = [&](const std::string& fact) {
+    if (!fact.empty() && columns_of(line) + 2 + columns_of(fact) <= room) line += "  " + fact;
+  };
+  add(said);
+  const std::string left =
+      done.rate > 0 ? format_duration(Duration::from_seconds(static_cast<double>(done.size - done.bytes) / done.rate))
+                    : "";
+  add(left.empty() ? "" : left + " left");
+  add(format_size(done.bytes) + " of " + format_size(done.size));
+  add(done.rate > 0 ? format_rate(done.rate) : "");
+  constexpr std::size_t kLeastBar = 10;
+  constexpr std::size_t kWidestBar = 40;
+  const std::size_t used = columns_of(line) + 1;
+  if (used + kLeastBar <= room)
+    line.insert(what.size(), " " + bar(share, static_cast<int>(std::min(room - used, kWidestBar))));
+  return shorten_to_columns(line, room);
+}
+
+// The time before the first byte is somebody else's: it says nothing about how fast bytes come.
+double RateSinceFirstByte::update(Clock::time_point now, std::uint64_t bytes) {
+  if (bytes < last_) first_.reset();  // it starts over
+  last_ = bytes;
+  if (bytes == 0) return 0;
+  if (!first_) first_ = {now, bytes};
+  const double seconds = std::chrono::duration<double>(now - first_->at).count();
+  return seconds > 0 ? static_cast<double>(bytes - first_->bytes) / seconds : 0;
 }
 
 void ProgressLine::update(std::uint64_t bytes, std::uint64_t size, const std::string& note) {
   const auto now = Clock::now();
+  const double rate = rate_.update(now, bytes);
   if (!shown_to_people_ || now - start_ < kShowAfter || now - last_drawn_ < kDrawEvery) return;
   last_drawn_ = now;
   drawn_ = true;
-  const double seconds = std::chrono::duration<double>(now - start_).count();
   write_all(STDERR_FILENO,
-            "\r\x1b[2K" + progress_text(what_, bytes, size, seconds, terminal_columns(STDERR_FILENO), note));
+            "\r\x1b[2K" + progress_text(what_, {bytes, size, rate}, terminal_columns(STDERR_FILENO), note));
 }
 
 void ProgressLine::clear() {

@@ -16,7 +16,7 @@ int terminal_rows(int fd);
 // "[########        ]": `share` from 0 to 1.
 std::string bar(double share, int width);
 
-// Columns that line up; the header is optional. Numbers may be aligned to the right.
+// Columns that line up. Numbers may be aligned to the right. Cells are made printable.
 class Table {
  public:
   enum class Align { kLeft, kRight };
@@ -30,7 +30,7 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
 };
 
-// A block of lines that replaces the one drawn before. For terminals only.
+// A block of lines that replaces the one drawn before. For terminals only. Lines are made printable, and cut to fit.
 class LiveBlock {
  public:
   explicit LiveBlock(int fd) : fd_(fd) {}
@@ -41,6 +41,20 @@ class LiveBlock {
  private:
   int fd_;
   std::size_t drawn_ = 0;
+};
+
+// How fast bytes have come since the first of them; 0 while there is nothing to say.
+class RateSinceFirstByte {
+ public:
+  double update(std::chrono::steady_clock::time_point now, std::uint64_t bytes);
+
+ private:
+  struct First {
+    std::chrono::steady_clock::time_point at;
+    std::uint64_t bytes = 0;
+  };
+  std::optional<First> first_;
+  std::uint64_t last_ = 0;
 };
 
 // One line with bar, rate and time left on standard error: shown on a terminal once it has taken a second.
@@ -61,10 +75,16 @@ class ProgressLine {
   const bool shown_to_people_;
   const std::chrono::steady_clock::time_point start_;
   std::chrono::steady_clock::time_point last_drawn_;
+  RateSinceFirstByte rate_;
   bool drawn_ = false;
 };
-std::string progress_text(const std::string& what, std::uint64_t bytes, std::uint64_t size, double seconds, int columns,
-                          const std::string& note = "");
+struct Progressed {
+  std::uint64_t bytes = 0;
+  std::uint64_t size = 0;  // 0: not known yet
+  double rate = 0;         // bytes per second; 0: not known yet
+};
+// Fits into the columns, whatever there is to say: what matters less is left out.
+std::string progress_text(const std::string& what, const Progressed& done, int columns, const std::string& note = "");
 
 // SIGINT and SIGTERM as a question instead of an end; SIGCHLD wakes the wait. One at a time.
 class Interrupts {

@@ -5,11 +5,10 @@
 
 #include "base/bytes.h"
 #include "base/paths.h"
+#include "base/printable.h"
 
 namespace hoplite {
 namespace {
-
-constexpr std::string_view kNamePrefix = "name=";
 
 // An option whose value is a word that `parse` knows; `names` are all of them.
 template <typename Value>
@@ -44,7 +43,7 @@ CLI::App& Cli::bare_subcommand(const std::string& name, const std::string& help,
 
 void Cli::add_common(CLI::App& to) {
   to.add_option("--socket", common.socket,
-                "the daemon's socket; without it $HOPLITE_SOCKET, else [" + default_socket_path() + "]")
+                "the daemon's socket; defaults to $HOPLITE_SOCKET, then to [" + default_socket_path() + "]")
       ->type_name("PATH");
   to.add_flag("--json", common.json, "print JSON");
 }
@@ -57,7 +56,7 @@ CLI::App& Cli::subcommand(const std::string& name, const std::string& help, std:
 
 int fail(const std::string& message) {
   std::fflush(stdout);
-  std::fprintf(stderr, "hoplite: %s\n", message.c_str());
+  std::fprintf(stderr, "hoplite: %s\n", printable(message).c_str());
   return kExitFailed;
 }
 
@@ -69,12 +68,13 @@ int fail(const Error& error, const std::vector<std::string>& typed) {
   // For these the kind is half of the news; the others say it themselves.
   const bool say_kind = error.code == Code::kTimedOut || error.code == Code::kLost || error.code == Code::kDeleted ||
                         error.code == Code::kExists || error.code == Code::kStoreFull ||
-                        error.code == Code::kTypeMismatch;
+                        error.code == Code::kTypeMismatch || error.code == Code::kSizeMismatch;
   std::string message = say_kind ? error.to_string() : error.message;
   for (const std::string& name : std::set(typed.begin(), typed.end())) {
     const std::string id = ObjectId::from_text(name).to_string();
     const std::size_t at = id == name ? std::string::npos : message.find(id);
-    if (at != std::string::npos) message.insert(at, name + " = ");
+    // The daemon says it, too, if it knows.
+    if (at != std::string::npos && !message.substr(0, at).ends_with(name + " = ")) message.insert(at, name + " = ");
   }
   return fail(message);
 }
@@ -103,7 +103,7 @@ void add_reduce_op(CLI::App& app, ReduceOp& op, const std::string& help) {
 
 void add_priority(CLI::App& app, Priority& priority, const std::string& what) {
   add_word(app, "--priority", "CLASS", priority, parse_priority, priority_names(),
-           "how urgent " + what + ": " + priority_names() + " [normal]");
+           what + ": " + priority_names() + " [normal]");
 }
 
 std::string dtype_names() { return names_from(DType::kF32); }
@@ -116,22 +116,14 @@ std::vector<ObjectId> ids_from(const std::vector<std::string>& typed) {
   return ids;
 }
 
-std::string name_of(const ObjectStatus& object) {
-  if (!object.metadata.starts_with(kNamePrefix)) return "";
-  return object.metadata.substr(kNamePrefix.size());
-}
-
 CLI::Validator names_an_object() {
   return {[](const std::string& text) -> std::string {
-            if (text.empty()) return "an object has a name or an id";
-            return ObjectId::from_text(text).is_nil() ? "the nil id names no object" : "";
+            if (text.empty()) return "the name or id of an object must not be empty";
+            return ObjectId::from_text(text).is_nil() ? "the nil id (all zeros) does not identify an object" : "";
           },
           ""};
 }
 
-std::string metadata_for(const std::string& typed_id) {
-  if (typed_id.empty() || ObjectId::parse(typed_id)) return "";
-  return std::string(kNamePrefix) + typed_id;
-}
+std::string name_in(const std::string& typed) { return ObjectId::parse(typed) ? "" : typed; }
 
 }  // namespace hoplite

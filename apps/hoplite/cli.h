@@ -66,10 +66,8 @@ std::string reduce_op_names();
 
 std::vector<ObjectId> ids_from(const std::vector<std::string>& typed);
 
-// The name under which an object was put with --id, or "".
-std::string name_of(const ObjectStatus& object);
-std::string metadata_for(const std::string& typed_id);
-
+// What was typed, if it is a name and not an id.
+std::string name_in(const std::string& typed);
 // Registered by main().
 void add_start_stop(Cli& cli);
 void add_facts(Cli& cli);

@@ -133,7 +133,7 @@ class WithDaemon(CliTest):
         self.assertIn(b"-1 not in range", self.run_cli("wait", "one", "--count", "-1", code=2).stderr)
         self.assertIn("two", self.err("wait", "one", "two", "--timeout", "100ms"))
         self.assertEqual(self.out("rm", "one"), "removed one")
-        self.assertIn("no object nothing", self.err("rm", "nothing"))
+        self.assertIn("there is no object nothing", self.err("rm", "nothing"))
         self.assertIn("deleted", self.err("get", "one", "--timeout", "5s"))
         self.assertIn("timed out", self.err("get", "never", "--timeout", "100ms"))
 

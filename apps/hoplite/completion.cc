@@ -164,7 +164,7 @@ std::string zsh_script(const CLI::App& app) {
 
 void add_completion(Cli& cli) {
   auto shell = std::make_shared<std::string>();
-  CLI::App& app = cli.bare_subcommand("completion", "print the completion script of a shell", [&cli, shell] {
+  CLI::App& app = cli.bare_subcommand("completion", "print a shell completion script", [&cli, shell] {
     const std::string script = *shell == "bash" ? bash_script(cli.app) : zsh_script(cli.app);
     std::fwrite(script.data(), 1, script.size(), stdout);
     return kExitOk;

@@ -41,9 +41,10 @@ int list(const Common& common) {
 }  // namespace
 
 void add_facts(Cli& cli) {
-  cli.subcommand("status", "what the daemon is doing", [&cli] { return status(cli.common); });
-  cli.subcommand("nodes", "the nodes of the cluster, as the daemon sees them", [&cli] { return nodes(cli.common); });
-  cli.subcommand("ls", "the objects that the daemon holds or knows", [&cli] { return list(cli.common); });
+  cli.subcommand("status", "show the state of the daemon", [&cli] { return status(cli.common); });
+  cli.subcommand("nodes", "list the nodes of the cluster as the daemon sees them",
+                 [&cli] { return nodes(cli.common); });
+  cli.subcommand("ls", "list the objects that the daemon holds or knows of", [&cli] { return list(cli.common); });
 }
 
 }  // namespace hoplite

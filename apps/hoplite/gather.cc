@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "base/bytes.h"
+#include "base/printable.h"
 #include "cli.h"
 #include "common/json.h"
 #include "common/terminal.h"
@@ -26,9 +27,10 @@ struct GatherArguments {
   Priority priority = Priority::kNormal;
 };
 
-// What was typed if it is a file name, else the id: names may have slashes and dots.
+// What was typed if it is a decent file name, else the id: names may have slashes, dots and anything else.
 std::string file_name(const std::string& typed) {
-  const bool plain = typed.find('/') == std::string::npos && !typed.starts_with('.') && typed.size() < 200;
+  const bool plain = typed.find('/') == std::string::npos && !typed.starts_with('.') && typed.size() < 200 &&
+                     printable(typed) == typed;
   return plain ? typed : ObjectId::from_text(typed).to_string();
 }
 
@@ -43,7 +45,7 @@ Result<void> make_folder(const std::string& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (!error) return {};
-  return Error{Code::kInvalidArgument, "cannot make the folder " + folder + ": " + error.message()};
+  return Error{Code::kInvalidArgument, "cannot create the directory " + folder + ": " + error.message()};
 }
 
 // What has arrived, from the client's thread to ours.
@@ -116,10 +118,10 @@ int run_gather(const Common& common, const GatherArguments& arguments) {
   for (std::size_t i = 0; i < ids.size(); ++i) {
     const Gathered& one = (*all)[i];
     JsonObject object;
-    object.add("id", ids[i].to_string()).add("size", one.size);
+    object.add("id", ids[i].to_string()).add("name", name_in(arguments.ids[i])).add("size", one.size);
     if (!one.file.empty()) object.add("file", one.file);
     list.raw(object.text());
-    if (!common.json) std::printf("%s  %s\n", arguments.ids[i].c_str(), format_size(one.size).c_str());
+    if (!common.json) std::printf("%s  %s\n", printable(arguments.ids[i]).c_str(), format_size(one.size).c_str());
   }
   if (common.json) std::printf("%s\n", JsonObject().raw("objects", list.text()).text().c_str());
   return kExitOk;
@@ -129,15 +131,19 @@ int run_gather(const Common& common, const GatherArguments& arguments) {
 
 void add_gather(Cli& cli) {
   auto arguments = std::make_shared<GatherArguments>();
-  CLI::App& app = cli.subcommand("gather", "get many objects at the same time, and print their sizes",
+  CLI::App& app = cli.subcommand("gather", "get several objects at once and print their sizes",
                                  [&cli, arguments] { return run_gather(cli.common, *arguments); });
-  app.add_option("ids", arguments->ids, "names or ids")->required()->type_name("ID")->check(names_an_object());
-  app.add_option("-o,--output", arguments->folder, "write each to a file in this folder, named as it is here")
+  app.add_option("ids", arguments->ids, "names or ids of the objects")
+      ->required()
+      ->type_name("ID")
+      ->check(names_an_object());
+  app.add_option("-o,--output", arguments->folder,
+                 "write each object to a file in this directory, named as on the command line")
       ->type_name("DIR");
   app.add_flag("--wait-if-lost", arguments->wait_if_lost,
-               "go on waiting when every copy was lost: somebody may put it again");
-  add_timeout(app, arguments->timeout, "how long to wait for all of them, as 5s [no limit]");
-  add_priority(app, arguments->priority, "the transfers are");
+               "keep waiting if every copy of an object is lost, in case somebody puts it again");
+  add_timeout(app, arguments->timeout, "how long to wait for all objects, e.g. 5s [no limit]");
+  add_priority(app, arguments->priority, "priority of the transfers");
 }
 
 }  // namespace hoplite

@@ -81,8 +81,13 @@ int run_get(const Common& common, const GetArguments& arguments) {
   const auto size = get_to_file(*client, arguments, id, options);
   if (!size) return fail(size.error(), arguments.id);
   if (common.json)
-    std::printf("%s\n",
-                JsonObject().add("id", id.to_string()).add("size", *size).add("file", arguments.output).text().c_str());
+    std::printf("%s\n", JsonObject()
+                            .add("id", id.to_string())
+                            .add("name", name_in(arguments.id))
+                            .add("size", *size)
+                            .add("file", arguments.output)
+                            .text()
+                            .c_str());
   return kExitOk;
 }
 
@@ -90,14 +95,17 @@ int run_get(const Common& common, const GetArguments& arguments) {
 
 void add_get(Cli& cli) {
   auto arguments = std::make_shared<GetArguments>();
-  CLI::App& app = cli.subcommand("get", "wait for an object, and write its bytes to a file or to standard output",
+  CLI::App& app = cli.subcommand("get", "wait for an object and write its bytes to a file or to standard output",
                                  [&cli, arguments] { return run_get(cli.common, *arguments); });
-  app.add_option("id", arguments->id, "a name or an id")->required()->type_name("ID")->check(names_an_object());
-  app.add_option("-o,--output", arguments->output, "write to this file [-: standard output]")->type_name("FILE");
+  app.add_option("id", arguments->id, "the name or id of the object")
+      ->required()
+      ->type_name("ID")
+      ->check(names_an_object());
+  app.add_option("-o,--output", arguments->output, "the file to write; - means standard output [-]")->type_name("FILE");
   app.add_flag("--wait-if-lost", arguments->wait_if_lost,
-               "go on waiting when every copy was lost: somebody may put it again");
-  add_timeout(app, arguments->timeout, "how long to wait, as 5s [no limit]");
-  add_priority(app, arguments->priority, "the transfer is");
+               "keep waiting if every copy is lost, in case somebody puts the object again");
+  add_timeout(app, arguments->timeout, "how long to wait, e.g. 5s [no limit]");
+  add_priority(app, arguments->priority, "priority of the transfer");
 }
 
 }  // namespace hoplite

@@ -35,9 +35,9 @@ void print_nodes(const LocalCluster& cluster, bool json) {
       table.add({std::to_string(i + 1), std::to_string(nodes[i].process.pid), nodes[i].process.address,
                  nodes[i].process.socket});
     std::printf(
-        "%s\nTalk to them from another terminal, for example\n\n"
+        "%s\nUse the cluster from another terminal, for example:\n\n"
         "  export HOPLITE_SOCKET=%s\n  hoplite put FILE --id example\n  hoplite get example --socket %s -o COPY\n"
-        "  hoplite top\n\nCtrl-C stops them all and removes %s.\n",
+        "  hoplite top\n\nCtrl-C stops all daemons and removes %s.\n",
         table.text().c_str(), nodes.front().process.socket.c_str(), nodes.back().process.socket.c_str(),
         cluster.folder().c_str());
   }
@@ -59,7 +59,7 @@ int run_local(const Common& common, const LocalClusterOptions& options) {
     }
   }
   cluster.stop();
-  if (running == 0) return fail("no node is left");
+  if (running == 0) return fail("all nodes have ended");
   if (!common.json) std::printf("\nstopped\n");
   return kExitOk;
 }
@@ -83,15 +83,15 @@ void add_quantity(CLI::App& app, const std::string& name, const std::string& typ
 void add_local(Cli& cli) {
   auto options = std::make_shared<LocalClusterOptions>();
   options->memory_bytes = kDefaultMemory;
-  CLI::App& app = cli.bare_subcommand("local", "a cluster on this machine for trying things out, until Ctrl-C",
+  CLI::App& app = cli.bare_subcommand("local", "run a cluster on this machine to try things out; Ctrl-C ends it",
                                       [&cli, options] { return run_local(cli.common, *options); });
-  app.add_option("nodes", options->nodes, "how many daemons")
+  app.add_option("nodes", options->nodes, "number of daemons")
       ->required()
       ->check(CLI::Range(1, kMaxNodes))
       ->type_name("N");
-  add_quantity(app, "--rate", "RATE", "limit what each of them sends, as 500mbit [none]", options->max_rate,
+  add_quantity(app, "--rate", "RATE", "limit the sending rate of each daemon, e.g. 500mbit [none]", options->max_rate,
                parse_rate);
-  add_quantity(app, "--memory", "SIZE", "room for objects on each [256MiB]", options->memory_bytes, parse_size);
+  add_quantity(app, "--memory", "SIZE", "size of each daemon's store [256MiB]", options->memory_bytes, parse_size);
   app.add_flag("--json", cli.common.json, "print JSON");
 }
 

@@ -14,14 +14,17 @@
 
 #include "base/bytes.h"
 #include "base/limits.h"
+#include "base/printable.h"
 #include "base/unique_fd.h"
 #include "cli.h"
 #include "common/json.h"
 #include "common/terminal.h"
+#include "render.h"
 
 namespace hoplite {
 namespace {
 
+constexpr auto kLongEviction = std::chrono::milliseconds(200);
 constexpr std::size_t kReadStep = 4 * kMiB;  // how often readers elsewhere hear of a file's progress
 
 struct PutArguments {
@@ -64,10 +67,30 @@ Result<std::size_t> read_some(int fd, ByteSpan to, const std::string& file) {
   return done;
 }
 
+// Room in the store. If somebody else has it, says so at once.
+Result<ObjectWriter> create_when_there_is_room(Client& client, std::uint64_t size, const PutOptions& options) {
+  auto creating = client.create_async(size, options);
+  // Room that takes longer than this is not a matter of evicting something.
+  if (creating.wait_for(kLongEviction)) return creating.get();
+  const auto status = client.status();
+  const auto objects = client.objects();
+  if (status && objects && !creating.wait_for(std::chrono::milliseconds(0)))
+    std::fprintf(stderr, "hoplite: %s\n", printable(room_text(size, *status, *objects)).c_str());
+  return creating.get();
+}
+
+Result<ObjectId> put_bytes(Client& client, ByteView bytes, const PutOptions& options) {
+  if (bytes.empty()) return client.put(bytes, options);
+  auto writer = create_when_there_is_room(client, bytes.size(), options);
+  if (!writer) return writer.error();
+  std::memcpy(writer->buffer().data(), bytes.data(), bytes.size());
+  return writer->seal(options.timeout);
+}
+
 // Straight from the file into the store; others may already fetch what has been read.
 Result<ObjectId> put_file(Client& client, int fd, std::uint64_t size, const PutArguments& arguments,
                           const PutOptions& options) {
-  auto writer = client.create(size, options);
+  auto writer = create_when_there_is_room(client, size, options);
   if (!writer) return writer.error();
   const ByteSpan buffer = writer->buffer();
   ProgressLine progress("put");
@@ -75,9 +98,10 @@ Result<ObjectId> put_file(Client& client, int fd, std::uint64_t size, const PutA
     const ByteSpan step = buffer.subspan(at, std::min(kReadStep, buffer.size() - at));
     const auto read = read_some(fd, step, arguments.file);
     if (!read) return read.error();
-    if (*read < step.size()) return Error{Code::kInvalidArgument, arguments.file + " became shorter while it was read"};
+    if (*read < step.size())
+      return Error{Code::kInvalidArgument, arguments.file + " was truncated while it was being read"};
     at += *read;
-    writer->advance(at);
+    if (auto advanced = writer->advance(at); !advanced) return advanced.error();
     progress.update(at, size);
   }
   return writer->seal(options.timeout);
@@ -92,21 +116,21 @@ Result<ObjectId> put_stream(Client& client, int fd, const PutArguments& argument
     if (bytes.size() > store->capacity_bytes)
       return Error{Code::kStoreFull, arguments.file + " is larger than the store of " +
                                          format_size(store->capacity_bytes) + ": " + format_size(bytes.size()) +
-                                         " were read, and it goes on"};
+                                         " have been read, and there is more"};
     const std::size_t before = bytes.size();
     bytes.resize(before + std::max(kReadStep, before));
     const auto read = read_some(fd, ByteSpan(bytes).subspan(before), arguments.file);
     if (!read) return read.error();
     const bool end = before + *read < bytes.size();
     bytes.resize(before + *read);
-    if (end) return client.put(bytes, options);
+    if (end) return put_bytes(client, bytes, options);
   }
 }
 
 Result<ObjectId> put(Client& client, const PutArguments& arguments) {
   PutOptions options;
   if (!arguments.id.empty()) options.id = ObjectId::from_text(arguments.id);
-  options.metadata = metadata_for(arguments.id);
+  options.name = name_in(arguments.id);
   options.array = arguments.array;
   options.timeout = arguments.timeout;
   options.priority = arguments.priority;
@@ -124,7 +148,8 @@ int run_put(const Common& common, const PutArguments& arguments) {
   if (!client) return fail(client.error());
   const auto id = put(*client, arguments);
   if (!id) return fail(id.error(), arguments.id);
-  if (common.json) std::printf("%s\n", JsonObject().add("id", id->to_string()).text().c_str());
+  if (common.json)
+    std::printf("%s\n", JsonObject().add("id", id->to_string()).add("name", name_in(arguments.id)).text().c_str());
   else std::printf("%s\n", id->to_string().c_str());
   return kExitOk;
 }
@@ -157,7 +182,7 @@ int run_wait(const Common& common, const WaitArguments& arguments) {
       continue;
     }
     list.raw(json_string(ids[i].to_string()));
-    if (!common.json) std::printf("%s\n", arguments.ids[i].c_str());
+    if (!common.json) std::printf("%s\n", printable(arguments.ids[i]).c_str());
   }
   if (common.json) std::printf("%s\n", JsonObject().raw("ready", list.text()).text().c_str());
   if (ready->size() >= count) return kExitOk;
@@ -190,11 +215,11 @@ int run_remove(const Common& common, const std::vector<std::string>& ids, const 
     if (!existed) {
       exit_code = fail(existed.error(), text);
     } else if (!*existed) {
-      exit_code = fail("no object " + text);
+      exit_code = fail("there is no object " + text);
     } else if (common.json) {
       removed.raw(json_string(id.to_string()));
     } else {
-      std::printf("removed %s\n", text.c_str());
+      std::printf("removed %s\n", printable(text).c_str());
     }
   }
   if (common.json) std::printf("%s\n", JsonObject().raw("removed", removed.text()).text().c_str());
@@ -205,15 +230,15 @@ int run_remove(const Common& common, const std::vector<std::string>& ids, const 
 
 void add_objects(Cli& cli) {
   auto put_arguments = std::make_shared<PutArguments>();
-  CLI::App& put_app = cli.subcommand("put", "store a file, and print its id",
+  CLI::App& put_app = cli.subcommand("put", "store a file as an object and print its id",
                                      [&cli, put_arguments] { return run_put(cli.common, *put_arguments); });
-  put_app.add_option("file", put_arguments->file, "what to store; - is standard input")
+  put_app.add_option("file", put_arguments->file, "the file to store; - means standard input")
       ->required()
       ->type_name("FILE|-");
-  put_app.add_option("--id", put_arguments->id, "under this name, or this id of 32 hexadecimal digits")
+  put_app.add_option("--id", put_arguments->id, "the object's name, or its id as 32 hexadecimal digits [a new id]")
       ->type_name("NAME")
       ->check(names_an_object());
-  add_dtype(put_app, put_arguments->array.type, "what its bytes are: numbers of this type, as a reduce needs to know");
+  add_dtype(put_app, put_arguments->array.type, "the element type of the array; a reduce checks it");
   put_app
       .add_option_function<std::string>(
           "--shape",
@@ -222,22 +247,22 @@ void add_objects(Cli& cli) {
             if (!shape) throw CLI::ValidationError("--shape", text + " is not a shape such as 2,3");
             put_arguments->array.shape = *shape;
           },
-          "the array's extents, the outermost first, as 2,3")
+          "the dimensions of the array, outermost first, e.g. 2,3")
       ->type_name("N,N,...");
-  add_timeout(put_app, put_arguments->timeout, "how long to wait for room, as 5s [no limit]");
-  add_priority(put_app, put_arguments->priority, "its bytes are while they leave this node");
+  add_timeout(put_app, put_arguments->timeout, "how long to wait for space in the store, e.g. 5s [no limit]");
+  add_priority(put_app, put_arguments->priority, "priority of transfers of this object from this node");
 
   auto wait_arguments = std::make_shared<WaitArguments>();
-  CLI::App& wait_app = cli.subcommand("wait", "wait until objects exist, and print those that do",
+  CLI::App& wait_app = cli.subcommand("wait", "wait until objects exist and print those that do",
                                       [&cli, wait_arguments] { return run_wait(cli.common, *wait_arguments); });
-  wait_app.add_option("ids", wait_arguments->ids, "names or ids")
+  wait_app.add_option("ids", wait_arguments->ids, "names or ids of the objects")
       ->required()
       ->type_name("ID")
       ->check(names_an_object());
-  wait_app.add_option("--count", wait_arguments->count, "how many of them are enough [all]")
+  wait_app.add_option("--count", wait_arguments->count, "return when this many objects exist [all]")
       ->type_name("N")
       ->check(CLI::Range(std::size_t{1}, LibraryLimits{}.max_wait_ids));
-  add_timeout(wait_app, wait_arguments->timeout, "how long to wait, as 5s [no limit]");
+  add_timeout(wait_app, wait_arguments->timeout, "how long to wait, e.g. 5s [no limit]");
 
   auto failing = std::make_shared<std::string>();
   auto reason = std::make_shared<std::string>();
@@ -256,10 +281,13 @@ void add_objects(Cli& cli) {
 
   auto ids = std::make_shared<std::vector<std::string>>();
   auto timeout = std::make_shared<Timeout>();
-  CLI::App& remove_app = cli.subcommand("rm", "delete objects everywhere",
+  CLI::App& remove_app = cli.subcommand("rm", "delete all copies of objects, on every node",
                                         [&cli, ids, timeout] { return run_remove(cli.common, *ids, *timeout); });
-  remove_app.add_option("ids", *ids, "names or ids")->required()->type_name("ID")->check(names_an_object());
-  add_timeout(remove_app, *timeout, "how long to wait for the answer, as 5s [no limit]");
+  remove_app.add_option("ids", *ids, "names or ids of the objects")
+      ->required()
+      ->type_name("ID")
+      ->check(names_an_object());
+  add_timeout(remove_app, *timeout, "how long to wait for confirmation, e.g. 5s [no limit]");
 }
 
 }  // namespace hoplite

@@ -32,6 +32,12 @@ struct ReduceArguments {
       if (!text.empty()) all.push_back(text);
     return all;
   }
+  std::vector<std::string> names() const {
+    std::vector<std::string> all;
+    for (const std::string& text : typed())
+      if (const std::string name = name_in(text); !name.empty()) all.push_back(name);
+    return all;
+  }
 };
 
 int fail_reduce(const Error& error, const ReduceArguments& arguments) {
@@ -39,8 +45,9 @@ int fail_reduce(const Error& error, const ReduceArguments& arguments) {
   return error.code == Code::kInvalidArgument ? kExitUsage : kExitFailed;
 }
 
-void print_id(const Common& common, ObjectId id) {
-  if (common.json) std::printf("%s\n", JsonObject().add("id", id.to_string()).text().c_str());
+void print_id(const Common& common, ObjectId id, const std::string& typed) {
+  if (common.json)
+    std::printf("%s\n", JsonObject().add("id", id.to_string()).add("name", name_in(typed)).text().c_str());
   else std::printf("%s\n", id.to_string().c_str());
   std::fflush(stdout);
 }
@@ -66,8 +73,9 @@ Result<ReduceStatus> wait_for_result(Client& client, ObjectId target) {
     if (status->phase == ReducePhase::kFailed) return *status->error;
     if (status->phase == ReducePhase::kDone) return status;
     if (interrupts.asked())
-      return Error{Code::kCancelled,
-                   "interrupted; the reduce goes on: `hoplite reduce --status` shows it, `hoplite rm` ends it"};
+      return Error{
+          Code::kCancelled,
+          "interrupted; the reduce continues: `hoplite reduce --status` shows its progress, `hoplite rm` cancels it"};
     progress.update(status->bytes, status->size, awaited_text(*status));
     if (const auto ready = client.wait({target}, 1, kRedraw); !ready) return ready.error();
   }
@@ -79,13 +87,14 @@ int run_start(const Common& common, const ReduceArguments& arguments) {
   const std::vector<ObjectId> sources = ids_from(arguments.ids);
   ReduceOptions options = arguments.options;
   if (!arguments.target.empty()) options.target = ObjectId::from_text(arguments.target);
+  options.names = arguments.names();
   const auto target = arguments.to_all ? client->allreduce(sources, options) : client->reduce(sources, options);
   if (!target) return fail_reduce(target.error(), arguments);
   if (!arguments.wait) {
-    print_id(common, *target);
+    print_id(common, *target, arguments.target);
     return kExitOk;
   }
-  if (!common.json) print_id(common, *target);
+  if (!common.json) print_id(common, *target, arguments.target);
   const auto result = wait_for_result(*client, *target);
   if (!result) return fail(result.error(), arguments.typed());
   if (common.json) std::printf("%s\n", reduce_json(*result).c_str());
@@ -96,9 +105,9 @@ int run_add(const Common& common, const ReduceArguments& arguments) {
   auto client = connect(common);
   if (!client) return fail(client.error());
   const ObjectId target = ObjectId::from_text(arguments.add_to);
-  const auto added = client->add_sources(target, ids_from(arguments.ids));
+  const auto added = client->add_sources(target, ids_from(arguments.ids), kPromptTimeout, arguments.names());
   if (!added) return fail_reduce(added.error(), arguments);
-  if (common.json) print_id(common, target);
+  if (common.json) print_id(common, target, arguments.add_to);
   return kExitOk;
 }
 
@@ -121,9 +130,9 @@ int run_reduce(const Common& common, const ReduceArguments& arguments) {
 // What starting a reduce and an allreduce have in common.
 void add_start_options(CLI::App& app, ReduceArguments& arguments) {
   ReduceOptions& options = arguments.options;
-  add_reduce_op(app, options.op, "how to combine them, element by element: " + reduce_op_names() + " [sum]");
-  add_dtype(app, options.type, "of every source: " + dtype_names() + " [f32]");
-  app.add_option("--first", options.count, "how many count: the first that become ready [all]")
+  add_reduce_op(app, options.op, "the operation to apply, element by element: " + reduce_op_names() + " [sum]");
+  add_dtype(app, options.type, "the element type of the sources: " + dtype_names() + " [f32]");
+  app.add_option("--first", options.count, "reduce the first K sources that become ready [all]")
       ->type_name("K")
       ->check(CLI::Validator(
           [](std::string& text) {
@@ -133,26 +142,25 @@ void add_start_options(CLI::App& app, ReduceArguments& arguments) {
                         : "'" + text + "' is not a number of sources, from 1 to " + std::to_string(kMaxSources);
           },
           ""));
-  app.add_option("--id", arguments.target, "the result gets this name or id [a fresh id]")
+  app.add_option("--id", arguments.target, "name or id of the result [a new id]")
       ->type_name("NAME")
       ->check(names_an_object());
-  add_timeout(app, options.timeout, "of the whole, as 5s: then the reduce ends as failed [no limit]");
-  add_priority(app, options.priority, "the transfers are that it causes");
+  add_timeout(app, options.timeout, "fail the reduce if it takes longer than this, e.g. 5s [no limit]");
+  add_priority(app, options.priority, "priority of the transfers that the reduce causes");
   app.add_option_function<std::string>(
          "--on-lost",
          [&options](const std::string& text) { options.on_lost = text == "wait" ? OnLost::kWait : OnLost::kFail; },
-         "when every copy of a source was lost: fail, or wait until somebody puts it again [fail]")
+         "what to do if every copy of a source is lost: fail, or wait until somebody puts it again [fail]")
       ->type_name("WHAT")
       ->check(CLI::IsMember({"fail", "wait"}));
   app.add_flag("--more-follow", options.more_sources_follow,
-               "sources will be added: --first may be more than there are");
-  app.add_flag(
-      "--wait,!--no-wait", arguments.wait,
-      "wait for the result, with a progress bar; else return when the reduce has begun, to be followed by --status");
+               "more sources will be added with --add, so --first may exceed the number of sources given now");
+  app.add_flag("--wait,!--no-wait", arguments.wait,
+               "wait for the result and show progress; otherwise return as soon as the reduce has started");
 }
 
 CLI::Option& add_ids(CLI::App& app, ReduceArguments& arguments) {
-  return *app.add_option("ids", arguments.ids, "names or ids of the sources; they need not exist yet")
+  return *app.add_option("ids", arguments.ids, "names or ids of the sources, which need not exist yet")
               ->type_name("ID")
               ->check(names_an_object());
 }
@@ -170,17 +178,18 @@ void refuse_together(const CLI::App& app, const CLI::Option& status, const CLI::
 
 void add_reduce_command(Cli& cli) {
   auto arguments = std::make_shared<ReduceArguments>();
-  CLI::App& app = cli.subcommand("reduce", "combine arrays on any nodes into a new object, and print its id",
+  CLI::App& app = cli.subcommand("reduce", "combine arrays from any nodes into a new object and print its id",
                                  [&cli, arguments] { return run_reduce(cli.common, *arguments); });
   add_start_options(app, *arguments);
   CLI::Option& ids = add_ids(app, *arguments);
-  CLI::Option* status =
-      app.add_option("--status", arguments->status_of, "instead: how far the reduce of this target is")
+  CLI::Option* status = app.add_option("--status", arguments->status_of,
+                                       "show the progress of the reduce with this target instead of starting one")
+                            ->type_name("ID")
+                            ->check(names_an_object());
+  CLI::Option* add =
+      app.add_option("--add", arguments->add_to, "add sources to the reduce with this target instead of starting one")
           ->type_name("ID")
           ->check(names_an_object());
-  CLI::Option* add = app.add_option("--add", arguments->add_to, "instead: more sources for the reduce of this target")
-                         ->type_name("ID")
-                         ->check(names_an_object());
   app.parse_complete_callback([&app, &ids, status, add] {
     refuse_together(app, *status, *add);
     if (status->count() + ids.count() == 0) throw CLI::RequiredError("ID...");
@@ -188,19 +197,18 @@ void add_reduce_command(Cli& cli) {
   });
   app.footer(
       "examples:\n"
-      "  hoplite reduce --op sum --type f32 --first 3 --id total a b c d   the first three that come\n"
-      "  hoplite reduce --status total                                     who is awaited, who did what\n"
-      "  hoplite reduce --add total e                                      one source more\n"
-      "  hoplite get total -o total.f32                                    waits for the result\n"
-      "  hoplite rm total                                                  cancels");
+      "  hoplite reduce --op sum --type f32 --first 3 --id total a b c d   reduce the first three\n"
+      "  hoplite reduce --status total                                     show its sources and its tree\n"
+      "  hoplite reduce --add total e                                      add a source\n"
+      "  hoplite get total -o total.f32                                    wait for the result\n"
+      "  hoplite rm total                                                  cancel the reduce");
 }
 
 void add_allreduce_command(Cli& cli) {
   auto arguments = std::make_shared<ReduceArguments>();
   arguments->to_all = true;
-  CLI::App& app =
-      cli.subcommand("allreduce", "the same as reduce, for a result that every node with a source is going to get",
-                     [&cli, arguments] { return run_start(cli.common, *arguments); });
+  CLI::App& app = cli.subcommand("allreduce", "like reduce, when every node that has a source will get the result",
+                                 [&cli, arguments] { return run_start(cli.common, *arguments); });
   add_start_options(app, *arguments);
   app.add_option_function<std::string>(
          "--method",
@@ -209,7 +217,8 @@ void add_allreduce_command(Cli& cli) {
                                        : text == "slices" ? Spread::kSlices
                                                           : Spread::kByCost;
          },
-         "cost: what is fastest; whole: reduced on one node; slices: cut, each slice on another node [cost]")
+         "whole: reduce on one node; slices: cut the result and reduce each slice on a different node; cost: whichever "
+         "is faster [cost]")
       ->type_name("HOW")
       ->check(CLI::IsMember({"cost", "whole", "slices"}));
   add_ids(app, *arguments).required();

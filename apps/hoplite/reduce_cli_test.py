@@ -35,8 +35,8 @@ class TypedObjects(CliTest):
 
     def test_a_shape_that_does_not_fit_is_refused(self):
         error = self.err("put", "-", "--type", "f32", "--shape", "2,4", stdin=floats(*range(6)))
-        self.assertIn("32 bytes, the object has 24", error)
-        self.assertIn("no whole number", self.err("put", "-", "--type", "f64", stdin=b"abc"))
+        self.assertIn("32 bytes, but the object has 24", error)
+        self.assertIn("not a whole number", self.err("put", "-", "--type", "f64", stdin=b"abc"))
         for shape in ("", ",", "2,", "2x3", "-1", "2,,3", "a"):
             self.run_cli("put", "-", "--shape", shape, code=2)
         self.run_cli("put", "-", "--type", "f31", code=2)
@@ -163,7 +163,7 @@ class Reduces(CliTest):
         waiting.send_signal(signal.SIGINT)
         _, error = waiting.communicate(timeout=60)
         self.assertEqual(waiting.returncode, 1)
-        self.assertIn(b"the reduce goes on", error)
+        self.assertIn(b"the reduce continues", error)
         self.put("a", 1)
         self.put("b", 2)
         self.assertEqual(self.run_cli("get", "total", "--timeout", "60s").stdout, floats(3))

@@ -1,6 +1,7 @@
 #include "render.h"
 
 #include "base/bytes.h"
+#include "base/printable.h"
 #include "base/time.h"
 #include "cli.h"
 #include "common/json.h"
@@ -10,8 +11,6 @@ namespace hoplite {
 namespace {
 
 using Align = Table::Align;
-
-constexpr std::size_t kNameColumns = 32;
 
 Duration to_duration(std::chrono::nanoseconds time) { return {time.count()}; }
 
@@ -23,7 +22,7 @@ std::string held_text(const ObjectStatus& object) {
 }  // namespace
 
 std::string fact_line(const std::string& key, const std::string& value) {
-  return key + std::string(12 - std::min<std::size_t>(key.size(), 11), ' ') + value + "\n";
+  return key + std::string(12 - std::min<std::size_t>(key.size(), 11), ' ') + printable(value) + "\n";
 }
 
 std::string percent(std::uint64_t part, std::uint64_t whole) {
@@ -40,11 +39,8 @@ std::string array_text(const ArrayType& array) {
   return text;
 }
 
-std::string printable(const std::string& text, std::size_t limit) {
-  std::string out;
-  for (const char c : text.substr(0, limit)) out += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
-  if (text.size() > limit) out += "...";
-  return out;
+std::string shown_name(const std::string& name, std::size_t columns) {
+  return shorten_to_columns(printable(name), columns);
 }
 
 std::string phase_text(const ObjectStatus& object) {
@@ -67,6 +63,10 @@ std::string status_text(const StoreStatus& s) {
   text += fact_line("objects", std::to_string(s.objects) + " complete, " + std::to_string(s.growing) + " growing");
   text += fact_line("directory", std::to_string(s.directory_entries) + " entries");
   text += fact_line("clients", std::to_string(s.clients) + ", " + std::to_string(s.waiting) + " requests waiting");
+  for (const HolderStatus& holder : s.holders)
+    text += fact_line("held", format_size(holder.bytes) + " by pid " + std::to_string(holder.pid) + " in " +
+                                  std::to_string(holder.views) + (holder.views == 1 ? " view" : " views") +
+                                  (holder.attached ? "" : ", without a connection"));
   text += fact_line("members", std::to_string(s.members));
   text += fact_line("received", format_size(s.bytes_in));
   text +=
@@ -76,6 +76,14 @@ std::string status_text(const StoreStatus& s) {
 }
 
 std::string status_json(const StoreStatus& s) {
+  JsonList holders;
+  for (const HolderStatus& holder : s.holders)
+    holders.raw(JsonObject()
+                    .add("pid", holder.pid)
+                    .add("bytes", holder.bytes)
+                    .add("views", holder.views)
+                    .add("attached", holder.attached)
+                    .text());
   return JsonObject()
       .add("node", s.node)
       .add("incarnation", s.incarnation)
@@ -95,6 +103,7 @@ std::string status_json(const StoreStatus& s) {
       .add("bytes_in", s.bytes_in)
       .add("bytes_out", s.bytes_out)
       .add("max_rate", s.max_rate)
+      .raw("holders", holders.text())
       .text();
 }
 
@@ -136,9 +145,8 @@ std::string objects_text(const ObjectList& list) {
                {"VIEWS", Align::kRight},
                {"SENDING TO", Align::kRight}});
   for (const ObjectStatus& object : list)
-    table.add({object.id.to_string(), printable(name_of(object), kNameColumns), format_size(object.size),
-               array_text(object.array), phase_text(object), held_text(object), std::to_string(object.views),
-               std::to_string(object.receivers)});
+    table.add({object.id.to_string(), shown_name(object.name), format_size(object.size), array_text(object.array),
+               phase_text(object), held_text(object), std::to_string(object.views), std::to_string(object.receivers)});
   return table.text() + (list.truncated ? "... and more\n" : "");
 }
 
@@ -149,7 +157,7 @@ std::string objects_json(const ObjectList& list) {
     for (const std::uint64_t extent : object.array.shape) shape.raw(std::to_string(extent));
     objects.raw(JsonObject()
                     .add("id", object.id.to_string())
-                    .add("name", name_of(object))
+                    .add("name", object.name)
                     .add("size", object.size)
                     .add("bytes", object.bytes)
                     .add("state", to_string(object.state))

@@ -19,10 +19,11 @@ std::string count_of(std::size_t n, const std::string& thing) {
   return std::to_string(n) + " " + thing + (n == 1 ? "" : "s");
 }
 
-// What the user called it, with its id.
-std::string shown(const ObjectId& id, const std::vector<std::string>& typed) {
-  for (const std::string& name : typed)
-    if (name != id.to_string() && ObjectId::from_text(name) == id) return id.to_string() + " " + printable(name, 32);
+// What people call it, with its id.
+std::string shown(const ObjectId& id, const std::string& name, const std::vector<std::string>& typed) {
+  if (!name.empty()) return id.to_string() + " " + shown_name(name);
+  for (const std::string& text : typed)
+    if (text != id.to_string() && ObjectId::from_text(text) == id) return id.to_string() + " " + shown_name(text);
   return id.to_string();
 }
 
@@ -34,7 +35,7 @@ std::string sources_text(const ReduceStatus& status, const std::vector<std::stri
   });
   Table table({{"ORDER", Align::kRight}, {"SOURCE", Align::kLeft}, {"STATE", Align::kLeft}, {"NODE", Align::kLeft}});
   for (const Source& source : sources)
-    table.add({source.order == 0 ? "" : std::to_string(source.order), shown(source.id, typed),
+    table.add({source.order == 0 ? "" : std::to_string(source.order), shown(source.id, source.name, typed),
                std::string(to_string(source.state)), source.node});
   return table.text();
 }
@@ -76,6 +77,7 @@ std::string sources_json(const ReduceStatus& status) {
   for (const Source& source : status.sources)
     list.raw(JsonObject()
                  .add("id", source.id.to_string())
+                 .add("name", source.name)
                  .add("state", to_string(source.state))
                  .add("node", source.node)
                  .add("order", source.order)
@@ -108,13 +110,13 @@ std::string reduce_text(const ReduceStatus& status, const std::vector<std::strin
   const std::string awaited = over ? "" : awaited_text(status);
   const std::string named = std::to_string(status.sources.size());
   std::string text;
-  text += fact_line("target", shown(status.target, typed));
+  text += fact_line("target", shown(status.target, status.name, typed));
   text += fact_line("reduce", std::string(to_string(status.op)) + " of " + std::string(to_string(status.type)) + ", " +
                                   (status.count == status.sources.size()
                                        ? "of " + count_of(status.count, "source")
                                        : "of the first " + std::to_string(status.count) + " of " + named + " sources"));
   text += fact_line("phase", std::string(to_string(status.phase)) + (awaited.empty() ? "" : ", " + awaited));
-  if (status.error) text += fact_line("error", printable(status.error->to_string(), 4000));
+  if (status.error) text += fact_line("error", status.error->to_string());
   text += fact_line("coordinator", status.coordinator);
   if (status.size > 0)
     text += fact_line("reduced", format_size(status.bytes) + " of " + format_size(status.size) + " (" +
@@ -128,6 +130,7 @@ std::string reduce_text(const ReduceStatus& status, const std::vector<std::strin
 std::string reduce_json(const ReduceStatus& status) {
   JsonObject json;
   json.add("id", status.target.to_string())
+      .add("name", status.name)
       .add("op", to_string(status.op))
       .add("type", to_string(status.type))
       .add("phase", to_string(status.phase));

@@ -30,22 +30,23 @@ std::string from_environment(const char* name) {
   return value != nullptr ? value : "";
 }
 
-// Fills in what people leave to us, as the daemon will see it.
-Result<void> complete(DaemonOptions& options) {
+// Fills in what people leave to us, as the daemon will see it. The daemon's socket.
+Result<std::string> complete(DaemonOptions& options) {
   DaemonOptions with_config = options;
   if (!options.config.empty())
-    if (auto loaded = load_config(options.config, with_config); !loaded) return loaded;
+    if (auto loaded = load_config(options.config, with_config); !loaded) return loaded.error();
   if (with_config.socket.empty()) {
     options.socket = from_environment("HOPLITE_SOCKET");
     with_config.socket = options.socket;
   }
+  const std::string socket = hoplite::socket_path(with_config);
   options.foreground = with_config.foreground;
-  if (options.foreground || !with_config.log_file.empty()) {
-    options.log_file = with_config.log_file;
-    return {};
-  }
-  options.log_file = hoplite::socket_path(with_config) + ".log";
-  return make_parent_folder(options.log_file);  // the log is opened before the daemon makes the socket's folder
+  options.log_file = with_config.log_file;
+  if (options.foreground || !options.log_file.empty()) return socket;
+  options.log_file = socket + ".log";
+  // The log is opened before the daemon makes the socket's folder.
+  if (auto made = make_parent_folder(options.log_file); !made) return made.error();
+  return socket;
 }
 
 // Whether a member has let it in, which takes milliseconds if one is there.
@@ -60,9 +61,32 @@ bool has_joined(const std::string& socket) {
   return false;
 }
 
+// Who listens at a socket. No handshake: a daemon that is stuck can be stopped, too.
+Result<pid_t> listener_of(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path)
+    return Error{Code::kInvalidArgument, "the socket path " + path + " is too long"};
+  std::memcpy(address.sun_path, path.data(), path.size());
+  const UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+    return Error{Code::kUnavailable, errno == ENOENT || errno == ECONNREFUSED
+                                         ? "no daemon at " + path
+                                         : "cannot connect to " + path + ": " + std::strerror(errno)};
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  if (::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || peer.pid <= 0)
+    return Error{Code::kUnavailable, "cannot determine which process listens at " + path};
+  return peer.pid;
+}
+
 int start(const Common& common, DaemonOptions& options) {
-  if (auto completed = complete(options); !completed) return fail(completed.error());
+  const auto socket = complete(options);
+  if (!socket) return fail(socket.error());
   if (options.foreground) return fail(exec_daemon(to_arguments(options)));
+  // Said here and not by a second daemon, which would have to say it in the log of the first one.
+  if (const auto pid = listener_of(*socket); pid.ok())
+    return fail("a daemon already runs at " + *socket + " (pid " + std::to_string(*pid) + ")");
   const auto daemon =
       spawn_daemon({.arguments = to_arguments(options), .output_file = options.log_file, .detached = true});
   if (!daemon) return fail(daemon.error());
@@ -87,46 +111,41 @@ int start(const Common& common, DaemonOptions& options) {
 
 // --- stop
 
-std::string chosen_socket(const Common& common) {
-  if (!common.socket.empty()) return common.socket;
-  const std::string named = from_environment("HOPLITE_SOCKET");
-  return named.empty() ? default_socket_path() : named;
-}
+struct Listener {
+  std::string socket;
+  pid_t pid = 0;
+};
 
-// Who listens at a socket. No handshake: a daemon that is stuck can be stopped, too.
-Result<pid_t> listener_of(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof address.sun_path)
-    return Error{Code::kInvalidArgument, "the socket path " + path + " is too long"};
-  std::memcpy(address.sun_path, path.data(), path.size());
-  const UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
-    return Error{Code::kUnavailable, errno == ENOENT || errno == ECONNREFUSED
-                                         ? "no daemon at " + path
-                                         : "cannot connect to " + path + ": " + std::strerror(errno)};
-  ucred peer{};
-  socklen_t size = sizeof peer;
-  if (::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || peer.pid <= 0)
-    return Error{Code::kUnavailable, "cannot tell which process listens at " + path};
-  return peer.pid;
+// The same daemon that other commands would talk to.
+Result<Listener> chosen_daemon(const Common& common) {
+  const std::string named = common.socket.empty() ? from_environment("HOPLITE_SOCKET") : common.socket;
+  std::string path = named.empty() ? default_socket_path() : named;
+  auto pid = listener_of(path);
+  if (!pid && named.empty()) {
+    const std::vector<std::string> others = other_default_sockets();
+    if (others.size() == 1) pid = listener_of(path = others.front());
+    else if (!others.empty()) return Error{pid.code(), pid.error().message + choose_among(others)};
+  }
+  if (!pid) return pid.error();
+  return Listener{path, *pid};
 }
 
 int stop(const Common& common, const Timeout& timeout) {
-  const std::string path = chosen_socket(common);
-  const auto pid = listener_of(path);
-  if (!pid) return fail(pid.error());
-  const std::string who = "the daemon at " + path + " (pid " + std::to_string(*pid) + ")";
+  const auto daemon = chosen_daemon(common);
+  if (!daemon) return fail(daemon.error());
+  const std::string& path = daemon->socket;
+  const pid_t pid = daemon->pid;
+  const std::string who = "the daemon at " + path + " (pid " + std::to_string(pid) + ")";
   // The descriptor names this process even if the number is used again.
-  const UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, *pid, 0)));
+  const UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   if (!process) return fail("cannot watch " + who + ": " + std::strerror(errno));
-  if (::kill(*pid, SIGTERM) != 0) return fail("cannot stop " + who + ": " + std::strerror(errno));
+  if (::kill(pid, SIGTERM) != 0) return fail("cannot stop " + who + ": " + std::strerror(errno));
   const auto wait = std::chrono::duration_cast<std::chrono::milliseconds>(timeout.value_or(kDefaultStopTimeout));
   pollfd ended{.fd = process.get(), .events = POLLIN, .revents = 0};
   if (::poll(&ended, 1, static_cast<int>(wait.count())) <= 0)
-    return fail(who + " was asked to stop and has not within " + format_duration(Duration::ms(wait.count())) +
-                "; `kill -9 " + std::to_string(*pid) + "` ends it at once");
-  if (common.json) std::printf("%s\n", JsonObject().add("socket", path).add("pid", *pid).text().c_str());
+    return fail(who + " was told to stop but has not ended within " + format_duration(Duration::ms(wait.count())) +
+                "; `kill -9 " + std::to_string(pid) + "` ends it immediately");
+  if (common.json) std::printf("%s\n", JsonObject().add("socket", path).add("pid", pid).text().c_str());
   else std::printf("stopped %s\n", who.c_str());
   return kExitOk;
 }
@@ -135,15 +154,16 @@ int stop(const Common& common, const Timeout& timeout) {
 
 void add_start_stop(Cli& cli) {
   auto options = std::make_shared<DaemonOptions>();
-  CLI::App& start_app = cli.bare_subcommand("start", "start a daemon in the background, and say where it is",
-                                            [&cli, options] { return start(cli.common, *options); });
+  CLI::App& start_app =
+      cli.bare_subcommand("start", "start a daemon in the background and print its socket, pid, address and log",
+                          [&cli, options] { return start(cli.common, *options); });
   add_daemon_options(start_app, *options);
   start_app.add_flag("--json", cli.common.json, "print JSON");
 
   auto timeout = std::make_shared<Timeout>();
-  CLI::App& stop_app = cli.subcommand("stop", "ask the daemon to end, and wait until it has",
+  CLI::App& stop_app = cli.subcommand("stop", "stop the daemon and wait until it has ended",
                                       [&cli, timeout] { return stop(cli.common, *timeout); });
-  add_timeout(stop_app, *timeout, "how long to wait for it [15s]");
+  add_timeout(stop_app, *timeout, "how long to wait until it has ended [15s]");
 }
 
 }  // namespace hoplite

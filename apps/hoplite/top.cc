@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "base/bytes.h"
+#include "base/printable.h"
 #include "cli.h"
 #include "common/json.h"
 #include "common/terminal.h"
@@ -67,9 +68,8 @@ double share_of(std::uint64_t part, std::uint64_t whole) {
 }
 
 std::string object_line(const ObjectStatus& object) {
-  const std::string name = name_of(object);
   std::string line = bar(object.size == 0 ? 1 : share_of(object.bytes, object.size), 22) + "  ";
-  line += printable(name.empty() ? object.id.to_string() : name, 32);
+  line += shown_name(object.name.empty() ? object.id.to_string() : object.name);
   line += "  " + format_size(object.size) + "  " + phase_text(object);
   if (!object.parent.empty()) line += "  from " + object.parent;
   if (object.receivers > 0) line += "  to " + std::to_string(object.receivers);
@@ -84,7 +84,7 @@ std::vector<std::string> draw(const Snapshot& now, const Rates& rates, std::size
   lines.push_back("store   " + bar(share_of(s.used_bytes, s.capacity_bytes), 32) + "  " + format_size(s.used_bytes) +
                   " of " + format_size(s.capacity_bytes) + ", " + format_size(s.pinned_bytes) + " pinned");
   lines.push_back("wire    in " + format_rate(rates.in) + ", out " + format_rate(rates.out) + "; " +
-                  format_size(s.bytes_in) + " in, " + format_size(s.bytes_out) + " out since the start");
+                  format_size(s.bytes_in) + " in, " + format_size(s.bytes_out) + " out since it started");
   lines.push_back("clients " + std::to_string(s.clients) + ", " + std::to_string(s.waiting) + " requests waiting");
   lines.push_back("");
 
@@ -122,7 +122,7 @@ int print_once(const Common& common, const Snapshot& snapshot, const Rates& rate
     std::printf("%s\n", text.c_str());
     return kExitOk;
   }
-  for (const std::string& line : draw(snapshot, rates, 1'000'000)) std::printf("%s\n", line.c_str());
+  for (const std::string& line : draw(snapshot, rates, 1'000'000)) std::printf("%s\n", printable(line).c_str());
   return kExitOk;
 }
 
@@ -138,7 +138,7 @@ struct Screen {
     const auto columns = static_cast<std::size_t>(terminal_columns(STDOUT_FILENO));
     std::string out = "\x1b[H";
     for (std::size_t i = 0; i < std::min(lines.size(), rows - 1); ++i)
-      out += "\x1b[2K" + lines[i].substr(0, columns) + "\n";
+      out += "\x1b[2K" + cut_to_columns(printable(lines[i]), columns) + "\n";
     out += "\x1b[J";
     std::fwrite(out.data(), 1, out.size(), stdout);
     std::fflush(stdout);
@@ -183,9 +183,10 @@ int run_top(const Common& common, double interval_s) {
 
 void add_top(Cli& cli) {
   auto interval_s = std::make_shared<double>(1.0);
-  CLI::App& app = cli.subcommand("top", "a live view of the daemon; q ends it. Without a terminal: once, as text",
-                                 [&cli, interval_s] { return run_top(cli.common, *interval_s); });
-  app.add_option("--interval", *interval_s, "seconds between two looks [1]")
+  CLI::App& app =
+      cli.subcommand("top", "show a live view of the daemon; press q to quit. Without a terminal, print it once",
+                     [&cli, interval_s] { return run_top(cli.common, *interval_s); });
+  app.add_option("--interval", *interval_s, "seconds between updates [1]")
       ->type_name("SECONDS")
       ->check(CLI::Range(0.1, 3600.0));
 }

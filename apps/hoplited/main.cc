@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "base/printable.h"
 #include "common/standard_streams.h"
 #include "daemon_options.h"
 #include "end_of_input.h"
@@ -29,7 +30,7 @@ void raise_descriptor_limit() {
 void warn_about_token_file(const std::string& file, Log& log) {
   struct stat info{};
   if (file.empty() || ::stat(file.c_str(), &info) != 0 || (info.st_mode & 077) == 0) return;
-  log.warn("other users can read the token file " + file + ": chmod 600 it");
+  log.warn("other users can read the token file " + file + "; restrict it with chmod 600");
 }
 
 Result<void> run(DaemonOptions& options, ReadyPipe& ready) {
@@ -45,15 +46,12 @@ Result<void> run(DaemonOptions& options, ReadyPipe& ready) {
   if (!settings) return settings.error();
   auto log = Log::open(options.log_file, *level);
   if (!log) return log.error();
-  warn_about_token_file(options.token_file, **log);
-
   raise_descriptor_limit();
   StopSignals signals;
   auto node = Node::create(*settings, **log);
-  if (!node) {
-    (*log)->error(node.error().message);
-    return node.error();
-  }
+  // Not into the log: the other daemon that has our socket may be writing to it.
+  if (!node) return node.error();
+  warn_about_token_file(options.token_file, **log);
   signals.attach((*node)->loop(), [&] { (*node)->stop(); });
   EndOfInput input;
   if (options.until_eof) input.attach((*node)->loop(), [&] { (*node)->stop(); });
@@ -78,12 +76,13 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() != 0) ready.error(error.what());
+    if (error.get_exit_code() != 0 && ready.error(error.what())) return 2;
     return app.exit(error) == 0 ? 0 : 2;
   }
   const auto result = hoplite::run(options, ready);
   if (result.ok()) return 0;
-  ready.error(result.error().message);
-  std::fprintf(stderr, "hoplited: %s\n", result.error().message.c_str());
+  // Who was told may have given us the log of another daemon as standard error.
+  if (ready.error(result.error().message)) return 1;
+  std::fprintf(stderr, "hoplited: %s\n", hoplite::printable(result.error().message).c_str());
   return 1;
 }

@@ -33,17 +33,19 @@ Result<void> parse_addresses(const DaemonOptions& options, NodeOptions& node) {
   node.listen = *listen;
   if (!is_address(node.listen.host))
     return Error{Code::kInvalidArgument,
-                 "--listen wants an IP address, as 10.0.0.1:7411; \"" + node.listen.host + "\" is none"};
+                 "--listen needs an IP address such as 10.0.0.1:7411; \"" + node.listen.host + "\" is not one"};
   if (!options.advertise.empty()) {
     auto advertise = Address::parse(options.advertise, node.listen.port);
     if (!advertise) return advertise.error();
     if (is_any(advertise->host))
-      return Error{Code::kInvalidArgument, "--advertise " + options.advertise + " is no address that others can dial"};
+      return Error{Code::kInvalidArgument,
+                   "--advertise " + options.advertise + " is not an address that other nodes can connect to"};
     node.advertise = *advertise;
   }
   if (is_any(node.listen.host) && node.advertise.empty())
-    return Error{Code::kInvalidArgument, "--listen " + options.listen +
-                                             " is no address that others can dial: say --advertise HOST:PORT as well"};
+    return Error{
+        Code::kInvalidArgument,
+        "--listen " + options.listen + " is not an address that other nodes can connect to: add --advertise HOST:PORT"};
   for (const std::string& text : options.join) {
     auto member = Address::parse(text, kDefaultPort);
     if (!member) return member.error();
@@ -77,8 +79,8 @@ Result<NodeOptions> node_options(const DaemonOptions& options) {
   if (node.token.empty() && !options.insecure && !is_loopback(node.listen.host))
     return Error{Code::kNotAuthorised,
                  "listening on " + node.listen.to_string() +
-                     " without a cluster token would let anybody read and write: say --token-file FILE, "
-                     "set HOPLITE_TOKEN, or say --insecure if you mean it"};
+                     " without a cluster token would let anybody read and write: use --token-file FILE, "
+                     "set HOPLITE_TOKEN, or add --insecure if that is what you want"};
 
   if (options.ping_every >= options.dead_after)
     return Error{Code::kInvalidArgument, "--ping-every (" + format_duration(options.ping_every) +

@@ -26,14 +26,15 @@ void ReadyPipe::ready(const std::string& socket, const std::string& address) {
   say("ready " + socket + " " + std::to_string(::getpid()) + " " + address);
 }
 
-void ReadyPipe::error(const std::string& message) { say("error " + message); }
+bool ReadyPipe::error(const std::string& message) { return say("error " + message); }
 
-void ReadyPipe::say(std::string line) {
-  if (pipe_.get() < 0) return;
+bool ReadyPipe::say(std::string line) {
+  if (pipe_.get() < 0) return false;
   line += '\n';
   // Whoever started us may have gone: then nobody needs to know.
-  [[maybe_unused]] const auto written = ::write(pipe_.get(), line.data(), line.size());
+  const auto written = ::write(pipe_.get(), line.data(), line.size());
   pipe_.reset();
+  return written == static_cast<ssize_t>(line.size());
 }
 
 }  // namespace hoplite

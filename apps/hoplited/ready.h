@@ -14,10 +14,11 @@ class ReadyPipe {
   static ReadyPipe from_environment();
 
   void ready(const std::string& socket, const std::string& address);
-  void error(const std::string& message);
+  // False: nobody was told.
+  bool error(const std::string& message);
 
  private:
-  void say(std::string line);
+  bool say(std::string line);
 
   UniqueFd pipe_;
 };

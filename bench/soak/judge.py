@@ -17,7 +17,8 @@ DECIDE_AFTER_S = 8.0
 PATIENT_S = 30.0  # calls with less time than this may time out on a slow machine
 EARLY_S = 0.25  # by so much may a call end before its deadline, which the worker counts from later
 
-UNEXPLAINED = ("invalid_argument", "not_authorised", "version_mismatch", "internal_error", "internal", "cancelled", "type_mismatch")
+UNEXPLAINED = ("invalid_argument", "not_authorised", "version_mismatch", "internal_error", "internal", "cancelled", "type_mismatch",
+               "size_mismatch")
 
 
 @dataclass

@@ -12,7 +12,8 @@
 //
 // A Client may be used from several threads. Every call that waits for the daemon has an _async form, which returns a Future
 // (hoplite/future.h), for many at once from one thread. Requests are then sent in batches: when somebody waits, when 16 KiB
-// are queued, or within a millisecond. A Client does not survive fork(): connect again in the child.
+// are queued, or within a millisecond. A Client does not survive fork(): in the child its calls fail with Code::kUnavailable, and
+// it is to connect again. How long Views and ObjectWriters last: hoplite/objects.h.
 #pragma once
 
 #include <chrono>
@@ -45,7 +46,10 @@ struct ConnectOptions {
 };
 
 struct PutOptions {
-  ObjectId id = {};           // nil: a fresh one
+  ObjectId id = {};  // nil: that of the name, or a fresh one
+  // What people call it: shown by `hoplite ls` and in messages on every node if it has at most 255 bytes. Its id is
+  // ObjectId::named(name); kInvalidArgument if `id` is another one.
+  std::string name = {};
   std::string metadata = {};  // the user's own text, travels with the object, at most 4 KiB
   // What the bytes are, travels with the object. kInvalidArgument if the size is no multiple of the element's, or not what
   // the shape says.
@@ -141,9 +145,11 @@ class Client {
   // `count` cannot be chosen: parts of different sources would not belong together. If one cannot be started, none is left.
   Result<std::vector<ObjectId>> reduce_scatter(ObjectIds sources, const ReduceOptions& options = {});
   Future<std::vector<ObjectId>> reduce_scatter_async(ObjectIds sources, const ReduceOptions& options = {});
-  // More sources for a reduce for which fewer than its count have arrived.
-  Result<void> add_sources(ObjectId target, ObjectIds sources, Timeout timeout = kPromptTimeout);
-  Future<void> add_sources_async(ObjectId target, ObjectIds sources, Timeout timeout = kPromptTimeout);
+  // More sources for a reduce for which fewer than its count have arrived. `names` as in ReduceOptions.
+  Result<void> add_sources(ObjectId target, ObjectIds sources, Timeout timeout = kPromptTimeout,
+                           const std::vector<std::string>& names = {});
+  Future<void> add_sources_async(ObjectId target, ObjectIds sources, Timeout timeout = kPromptTimeout,
+                                 const std::vector<std::string>& names = {});
   // How far it is; the last thousand that have ended are remembered.
   Result<ReduceStatus> reduce_status(ObjectId target, Timeout timeout = kPromptTimeout);
   Future<ReduceStatus> reduce_status_async(ObjectId target, Timeout timeout = kPromptTimeout);

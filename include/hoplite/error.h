@@ -25,7 +25,8 @@ enum class Code : unsigned char {
   kUnavailable,      // the daemon is gone or not reachable
   kCancelled,        // the caller cancelled it
   kInternal,         // the store failed in a way it should not; please report
-  kTypeMismatch,     // a source of a reduce has another element type, shape or size; the message names it
+  kTypeMismatch,     // an array has another element type or shape than is asked for; the message names it
+  kSizeMismatch,     // a source of a reduce has another size than the others; the message names both
   kFailed,           // whoever was to put the object committed a failure instead; the message has the reason given
 };
 constexpr Code last_enumerator(Code) { return Code::kFailed; }

@@ -70,6 +70,9 @@ struct ReduceOptions {
   std::uint32_t part = 0;
   // At most 64. 0: reduce() takes the whole, reduce_scatter() makes as many parts as there are sources.
   std::uint32_t parts = 0;
+  // Names of the target and of sources, in any order: ids of named objects are hashes, and with these, status and errors say
+  // on every node what people call them. As many as fit into 64 KiB, of at most 255 bytes each, are kept.
+  std::vector<std::string> names = {};
 };
 
 // How far a reduce is, or how it went. Nodes are 16 hexadecimal digits, as in NodeStatus, or empty.
@@ -79,6 +82,7 @@ struct ReduceStatus {
     SourceState state = SourceState::kAwaited;
     std::string node;         // where it is used
     std::uint32_t order = 0;  // of arrival, from 1; 0 = it has not arrived
+    std::string name = {};    // if somebody has told it; not safe to print as it is
   };
 
   // A place in the tree: a node that combines some sources of its own with what its children deliver.
@@ -91,6 +95,7 @@ struct ReduceStatus {
   };
 
   ObjectId target;
+  std::string name;  // of the target, likewise
   ReduceOp op = ReduceOp::kSum;
   DType type = DType::kF32;
   ReducePhase phase = ReducePhase::kWaiting;

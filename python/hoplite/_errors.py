@@ -39,6 +39,10 @@ class TypeMismatchError(HopliteError, TypeError):
     """An object is of another type or shape than the call needs; the message names it."""
 
 
+class SizeMismatchError(HopliteError, ValueError):
+    """A source of a reduce has a different size than the others; the message names both."""
+
+
 class ConnectionLostError(HopliteError, ConnectionError):
     """The daemon is gone or cannot be reached, or the client was closed."""
 
@@ -64,6 +68,7 @@ _BY_CODE: dict[str, type[HopliteError]] = {
     "not authorised": NotAuthorisedError,
     "invalid argument": InvalidArgumentError,
     "type mismatch": TypeMismatchError,
+    "size mismatch": SizeMismatchError,
     "unavailable": ConnectionLostError,
     "version mismatch": VersionMismatchError,
     "cancelled": CallCancelledError,

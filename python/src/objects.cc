@@ -85,7 +85,7 @@ void fill(ObjectWriter& writer, const std::vector<Part>& parts) {
         const nb::gil_scoped_release release;
         std::memcpy(to + part.offset + done, bytes.data() + done, step);
         done += step;
-        writer.advance(part.offset + done);
+        if (!writer.advance(part.offset + done)) return;  // the seal says why
       }
       if (step == kStepBytes && PyErr_CheckSignals() != 0) throw nb::python_error();
     }

@@ -18,6 +18,7 @@ std::string_view code_name(Code code) {
                                                 "cancelled",
                                                 "internal error",
                                                 "type mismatch",
+                                                "size mismatch",
                                                 "failed"};
   return name_in(kNames, code);
 }

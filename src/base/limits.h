@@ -28,10 +28,16 @@ struct SocketLimits {
 
 // Of the processes that use a daemon, as the daemon sees it.
 struct ClientLimits {
-  int backlog = 128;                         // starts of many workers at once; more than that wait in connect()
-  std::size_t max_clients = 1024;            // processes of one machine, with room; each may cost a descriptor
-  std::size_t max_outstanding = 65'536;      // requests of one client without a reply: 100 times what hides any latency
-  std::size_t max_output_bytes = 16 * kMiB;  // replies that a client has not read: a stopped process, not a slow one
+  int backlog = 128;  // starts of many workers at once; more than that wait in connect()
+  // Processes of one machine, with room; each costs two descriptors. Those count that keep views of a connection that ended.
+  std::size_t max_clients = 1024;
+  std::size_t max_outstanding = 65'536;  // requests of one client without a reply: 100 times what hides any latency
+  // Replies that a client has not read: of more, no further request of it is read until it has read half. Enough to keep it
+  // busy while the daemon serves others.
+  std::size_t max_unread_bytes = 1 * kMiB;
+  std::size_t max_holders = 16;  // processes that a status names: the largest are what one looks for
+  // Packets of views given back that are taken from one lease before others have their turn; 277 fit into the socket.
+  std::size_t packets_per_turn = 64;
   std::size_t max_fields_bytes = 256 * kKiB;  // of a frame besides the bytes of a small object: 10,000 ids of a reduce
   std::size_t max_handshakes = 128;           // connections that have not answered the greeting; the oldest goes
   Duration handshake = Duration::s(10);       // to answer it
@@ -43,10 +49,12 @@ struct ClientLimits {
 // Of the library in a process that uses a daemon.
 struct LibraryLimits {
   std::size_t max_wait_ids = 4'000;         // of one wait, 16 bytes each: a quarter of what the daemon takes
-  std::size_t max_releases = 4'000;         // views given back in one message: 32 KB
+  std::size_t max_releases = 4'000;         // views given back in one message or packet: 32 KB
   std::size_t max_text_bytes = 4 * kKiB;    // of metadata
   std::size_t max_pending = 60'000;         // below the daemon's own limit: a caller that never collects results
   std::size_t max_queued_bytes = 4 * kMiB;  // then asynchronous callers wait: the daemon does not keep up
+  // Children that hold views of ours, each known by a descriptor; what those beyond share is kept until the lease ends.
+  std::size_t max_watched_forks = 64;
   std::size_t max_reply_bytes = 16 * kMiB;  // well over the daemon's limit for one message
   // The daemon ends calls at their deadline and says why; only if it is stuck do we end them ourselves.
   Duration grace = Duration::s(1);
@@ -61,7 +69,7 @@ struct Limits {
 
   // --- objects
   std::uint64_t inline_bytes = 64 * kKiB;  // travel with the answer: below this a round trip costs more than the bytes
-  std::uint64_t max_meta_bytes = 4 * kKiB + 512;  // dtype, shape, 4 KiB of text: not a place for data
+  std::uint64_t max_meta_bytes = 4 * kKiB + 768;  // dtype, shape, name, 4 KiB of text: not a place for data
   std::uint32_t max_objects = 4'000'000;          // local records of one node, with and without a copy
   std::uint32_t max_waiting_for_room = 4096;      // creates beyond fail at once: each step looks at all that wait
   std::uint32_t max_tombstones = 100'000;         // oldest go first; 64 B each
@@ -140,6 +148,7 @@ struct Limits {
   std::uint32_t max_sources = 10'000;  // of one reduce: 160 KiB of ids
   std::uint64_t max_source_bytes = std::uint64_t{1} << 48;  // sums of such sizes do not overflow
   std::uint32_t max_named = 5;                              // ids in a sentence about what is awaited
+  std::uint32_t max_names_bytes = 64 * kKiB;                // of its sources, for people; with the ids, half a frame
   std::uint32_t max_reduces = 10'000;                       // coordinated by one node at a time
   Duration gather_for = Duration::ms(2);                    // sources that arrive within this are planned together
   std::uint32_t max_reports = 1'000;                        // of reduces that have ended, kept for those who ask

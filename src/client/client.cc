@@ -29,7 +29,7 @@ void write_all(Writing& writing, ByteView bytes) {
   for (std::size_t at = 0; at < bytes.size(); at += grain) {
     const std::size_t step = std::min(grain, bytes.size() - at);
     std::memcpy(to + at, bytes.data() + at, step);
-    if (at + step < bytes.size()) client::advance(writing, at + step);
+    if (at + step < bytes.size() && !client::advance(writing, at + step)) return;  // and the seal says why
   }
 }
 
@@ -45,6 +45,7 @@ struct Putting {
 };
 
 Putting putting_as(Connection& connection, const PutOptions& options) {
+  if (options.id.is_nil() && !options.name.empty()) return {{"put", ObjectId::named(options.name)}, options};
   return {{"put", options.id.is_nil() ? connection.new_id() : options.id}, options};
 }
 
@@ -251,8 +252,7 @@ Result<std::uint64_t> Client::get_into(ObjectId id, std::span<std::byte> out, co
 Result<Follower> Client::follow(ObjectId id, const GetOptions& options) {
   const Subject subject{"get", id};
   if (auto ok = client::check_id(subject); !ok) return ok.error();
-  auto reading = std::make_unique<client::Reading>();
-  reading->connection = connection_;
+  auto reading = std::make_unique<client::Reading>(connection_);
   reading->call = client::new_get_call(id, options, Deadline::after(options.timeout));
   reading->call->following = std::make_unique<client::Following>();
   ipc::Get request = client::get_request(id, options, reading->call->deadline);

@@ -137,7 +137,7 @@ TEST(Client, AStuckDaemonIsGivenUpAfterTheGrace) {
   const ObjectId id = ObjectId::named("x");
   const auto view = client.get(id, {.timeout = 10ms});
   EXPECT_EQ(view.code(), Code::kTimedOut);
-  EXPECT_THAT(view.error().message, HasSubstr("does not answer"));
+  EXPECT_THAT(view.error().message, HasSubstr("does not respond"));
   auto future = client.get_async(id, {.timeout = 10ms});
   EXPECT_EQ(future.get().code(), Code::kTimedOut);
 

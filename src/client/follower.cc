@@ -54,7 +54,7 @@ Result<Follower::Progress> Follower::next(Timeout timeout) {
   connection.locked([&] {
     if (state.seen_resets == call.following->resets) std::swap(outdated, call.following->outdated);
   });
-  if (outdated) connection.release(*outdated);
+  if (outdated) connection.release(*outdated, state.born);
 
   const auto until = std::min(client::Deadline::after(timeout).at, call.deadline.with_grace());
   const bool in_time = connection.wait_until(call, until, [&] { return anything_new(state); });
@@ -67,7 +67,7 @@ Result<Follower::Progress> Follower::next(Timeout timeout) {
   // Bytes first, then the end: but once it is complete there is no point in partial views.
   if (progress && (progress->event == Event::kReset || !ended)) return *progress;
   if (!ended && !in_time && call.deadline.with_grace() > client::Clock::now())
-    return call.subject.error(Code::kTimedOut, "no more bytes arrived in the time given");
+    return call.subject.error(Code::kTimedOut, "no more bytes arrived in time");
   auto view = client::to_view(state.connection, call, connection.wait(call));
   if (!view) {
     state.failed = view.error();

@@ -43,7 +43,8 @@ RunningCall CallHandle::then(std::function<void(CallHandle)> done) {
 }
 
 Error CallHandle::none() {
-  return {Code::kInvalidArgument, "this future has no call: it has none yet, or its result was taken already"};
+  return {Code::kInvalidArgument,
+          "this future has no call: either it was never given one, or its result has already been taken"};
 }
 
 }  // namespace client

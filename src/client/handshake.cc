@@ -22,7 +22,7 @@ std::string from_environment(const char* name) {
 }
 
 Error stuck(const std::string& path) {
-  return {Code::kTimedOut, "the daemon at " + path + " accepts connections but does not answer"};
+  return {Code::kTimedOut, "the daemon at " + path + " accepts connections but does not respond"};
 }
 
 Error connect_error(const std::string& path, int error) {
@@ -45,7 +45,8 @@ Result<UniqueFd> connect_socket(const std::string& path, const Deadline& deadlin
     return Error{Code::kInvalidArgument, "the socket path " + path + " is longer than the system allows"};
   std::memcpy(address.sun_path, path.data(), path.size());
   UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (socket.get() < 0) return Error{Code::kUnavailable, std::string("cannot make a socket: ") + std::strerror(errno)};
+  if (socket.get() < 0)
+    return Error{Code::kUnavailable, std::string("cannot create a socket: ") + std::strerror(errno)};
   if (!deadline.never()) {
     // On a unix socket this also bounds connect(), which waits while the daemon's backlog is full.
     const std::int64_t left_us = deadline.left_ns() / 1000 + 1;
@@ -62,7 +63,7 @@ Result<void> check_owner(const UniqueFd& socket, const std::string& path) {
   const auto peer = peer_of(socket.get());
   if (!peer || peer->uid == getuid() || peer->uid == 0) return {};
   return Error{Code::kNotAuthorised, "the daemon at the default socket " + path + " runs as another user (" +
-                                         std::to_string(peer->uid) + "): name its socket if you mean to use it"};
+                                         std::to_string(peer->uid) + "): to use it anyway, specify its socket"};
 }
 
 // The handshake's frames are awaited one by one; the caller's thread is the only one there is.
@@ -130,7 +131,7 @@ Result<Attachment> attach(UniqueFd socket, const std::string& path, const std::s
   ipc::Hello hello;
   if (greeting->proof_wanted) {
     if (token.empty())
-      return Error{Code::kNotAuthorised, "the daemon at " + path + " wants the cluster token: set HOPLITE_TOKEN"};
+      return Error{Code::kNotAuthorised, "the daemon at " + path + " requires the cluster token: set HOPLITE_TOKEN"};
     hello.proof = client_proof(token, greeting->nonce);
   }
   if (auto sent = send_hello(socket, path, hello); !sent) return sent.error();
@@ -139,7 +140,11 @@ Result<Attachment> attach(UniqueFd socket, const std::string& path, const std::s
   if (!second) return second.error();
   auto welcome = parse_welcome(second->body, path);
   if (!welcome) return welcome.error();
-  auto mapping = ClientMapping::create(attachment.frames.take_descriptor().get(), welcome->arena_bytes);
+  const UniqueFd arena = attachment.frames.take_descriptor();
+  attachment.lease = attachment.frames.take_descriptor();
+  if (!attachment.lease)
+    return Error{Code::kUnavailable, "cannot use the store of the daemon at " + path + ": " + no_descriptors()};
+  auto mapping = ClientMapping::create(arena.get(), welcome->arena_bytes);
   if (!mapping)
     return Error{mapping.code(), "cannot map the store of the daemon at " + path + ": " + mapping.error().message};
   attachment.socket_path = path;
@@ -151,9 +156,14 @@ Result<Attachment> attach(UniqueFd socket, const std::string& path, const std::s
 
 Result<Attachment> attach(const ConnectOptions& options) {
   const std::string named = options.socket.empty() ? from_environment("HOPLITE_SOCKET") : options.socket;
-  const std::string path = named.empty() ? default_socket_path() : named;
+  std::string path = named.empty() ? default_socket_path() : named;
   const Deadline deadline = Deadline::after(options.timeout);
   auto socket = connect_socket(path, deadline);
+  if (!socket && named.empty() && socket.code() == Code::kUnavailable) {
+    const std::vector<std::string> others = other_default_sockets();
+    if (others.size() == 1) socket = connect_socket(path = others.front(), deadline);
+    else if (!others.empty()) return Error{socket.code(), "no daemon at " + path + choose_among(others)};
+  }
   if (!socket) return socket.error();
   if (named.empty())
     if (auto owner = check_owner(*socket, path); !owner) return owner.error();

@@ -25,17 +25,17 @@ std::optional<std::uint64_t> bytes_of(const ArrayType& array) {
 }
 
 std::string wrong_with(const ArrayType& array, std::uint64_t size) {
-  if (array.type > last_enumerator(DType{})) return "there is no such element type";
+  if (array.type > last_enumerator(DType{})) return "the element type is unknown";
   if (array.shape.size() > kMaxDimensions)
-    return std::to_string(array.shape.size()) + " dimensions are over the limit of " + std::to_string(kMaxDimensions);
+    return std::to_string(array.shape.size()) + " dimensions exceed the limit of " + std::to_string(kMaxDimensions);
   const std::string type(to_string(array.type));
   if (size % size_of(array.type) != 0)
-    return std::to_string(size) + " bytes are no whole number of elements of type " + type;
+    return std::to_string(size) + " bytes are not a whole number of elements of type " + type;
   if (array.shape.empty()) return "";
   const auto said = bytes_of(array);
   if (said == size) return "";
   return "an array of " + words(array.shape) + " elements of type " + type + " has " +
-         (said ? std::to_string(*said) : std::string("more than 2^64")) + " bytes, the object has " +
+         (said ? std::to_string(*said) : std::string("more than 2^64")) + " bytes, but the object has " +
          std::to_string(size);
 }
 
@@ -45,11 +45,14 @@ Result<std::string> encoded_metadata(const Subject& subject, const PutOptions& o
                                      bool failure) {
   if (options.metadata.size() > kLimits.max_text_bytes)
     return subject.error(Code::kInvalidArgument, std::to_string(options.metadata.size()) +
-                                                     " bytes of metadata are over the limit of " +
+                                                     " bytes of metadata exceed the limit of " +
                                                      std::to_string(kLimits.max_text_bytes));
+  if (!options.name.empty() && subject.object != ObjectId::named(options.name))
+    return subject.error(Code::kInvalidArgument, "the id does not match the name");
   if (const std::string wrong = wrong_with(options.array, size); !wrong.empty())
     return subject.error(Code::kInvalidArgument, wrong);
-  return encode_metadata({options.array.type, options.array.shape, options.metadata, failure});
+  const std::string_view name = options.name.size() <= kMaxNameBytes ? options.name : std::string_view();
+  return encode_metadata({options.array.type, options.array.shape, std::string(name), options.metadata, failure});
 }
 
 }  // namespace hoplite::client

@@ -30,10 +30,11 @@ Result<ipc::Reply> Connection::wait(Call& call) {
 
 Result<ipc::Reply> Connection::take_result(Lock& lock, Call& call) {
   CHECK(lock.owns_lock());
+  if (forked_) return call.subject.error(broken_->code, broken_->message);  // it is the parent's
   if (!call.result) expire(call);
   CHECK(call.result.has_value(), call.subject.verb);
   Result<ipc::Reply> result = std::move(*call.result);
-  call.result = call.subject.error(Code::kInvalidArgument, "the result was taken already");
+  call.result = call.subject.error(Code::kInvalidArgument, "the result has already been taken");
   return result;
 }
 

@@ -5,7 +5,9 @@
 #include <limits>
 
 #include "base/enum_names.h"
+#include "base/limits.h"
 #include "client/states.h"
+#include "protocol/names.h"
 #include "protocol/reduce_check.h"
 
 namespace hoplite {
@@ -17,6 +19,13 @@ using client::Group;
 using client::Link;
 using client::Sending;
 using client::Subject;
+
+// As many as fit, so that people's words never make a request too long.
+std::vector<std::string> kept(const std::vector<std::string>& names) {
+  Names fitting(Limits{}.max_names_bytes);
+  for (const std::string& name : names) fitting.add(name);
+  return fitting.all();
+}
 
 constexpr auto to_target = client::from_reply<ipc::Reducing, &ipc::Reducing::target>;
 
@@ -33,6 +42,7 @@ ReduceSpec to_spec(ObjectIds sources, const ReduceOptions& options) {
   spec.priority = options.priority;
   spec.part = options.part;
   spec.parts = std::max(options.parts, 1U);
+  spec.names = kept(options.names);
   return spec;
 }
 
@@ -88,9 +98,10 @@ Future<std::vector<ObjectId>> start_scatter(const Link& connection, ObjectIds so
     return client::start_ended<to_targets>(connection, Subject{"reduce_scatter", {}}.error(code, why));
   };
   if (!options.target.is_nil() || options.part != 0)
-    return refused(Code::kInvalidArgument, "it makes every part, each with a fresh target; neither can be chosen");
+    return refused(Code::kInvalidArgument,
+                   "it creates every part under a new target, so neither a part nor a target can be chosen");
   if (options.count.value_or(sources.size()) != sources.size() || options.more_sources_follow)
-    return refused(Code::kInvalidArgument, "all sources count: each part would choose other ones");
+    return refused(Code::kInvalidArgument, "it always uses all sources: otherwise each part might use different ones");
   ReduceSpec spec = to_spec(sources, options);
   if (options.parts == 0) spec.parts = static_cast<std::uint32_t>(std::max<std::size_t>(sources.size(), 1));
   if (const auto wrong = check(spec)) return refused(wrong->code, wrong->message);
@@ -130,18 +141,21 @@ Result<void> to_nothing(const Link& connection, const Call& call, Result<ipc::Re
 }
 
 Future<void> start_add(const Link& connection, ObjectId target, ObjectIds sources, const Timeout& timeout,
-                       Sending sending) {
+                       const std::vector<std::string>& names, Sending sending) {
   const Subject subject{"add_sources", target};
   if (const auto wrong = check_sources(target, sources); wrong && !target.is_nil())
     return client::start_ended<to_nothing>(connection, subject.error(wrong->code, wrong->message));
-  return client::start_about<to_nothing>(connection, subject, timeout,
-                                         ipc::AddSources{target, {sources.begin(), sources.end()}}, sending);
+  return client::start_about<to_nothing>(
+      connection, subject, timeout, ipc::AddSources{target, {sources.begin(), sources.end()}, kept(names)}, sending);
 }
 
 ReduceStatus to_status(const ipc::Reported& reported) {
   const ReduceReport& report = reported.report;
   ReduceStatus status;
+  Names names(report.names.size() * kMaxNameBytes);
+  for (const std::string& name : report.names) names.add(name);
   status.target = report.target;
+  status.name = names.find(report.target);
   status.op = report.op;
   status.type = report.type;
   status.phase = report.phase;
@@ -153,7 +167,8 @@ ReduceStatus to_status(const ipc::Reported& reported) {
   status.size = report.size;
   status.bytes = report.bytes;
   for (const SourceReport& source : report.sources)
-    status.sources.push_back({source.id, source.state, name_of(source.node), source.order});
+    status.sources.push_back(
+        {source.id, source.state, name_of(source.node), source.order, std::string(names.find(source.id))});
   for (std::size_t i = 0; i < report.slots.size(); ++i) {
     const SlotReport& slot = report.slots[i];
     const bool root = slot.parent == i || slot.parent >= report.slots.size();
@@ -194,12 +209,14 @@ Future<std::vector<ObjectId>> Client::reduce_scatter_async(ObjectIds sources, co
   return start_scatter(connection_, sources, options, Sending::kBatched);
 }
 
-Result<void> Client::add_sources(ObjectId target, ObjectIds sources, Timeout timeout) {
-  return start_add(connection_, target, sources, timeout, Sending::kByWaiter).get();
+Result<void> Client::add_sources(ObjectId target, ObjectIds sources, Timeout timeout,
+                                 const std::vector<std::string>& names) {
+  return start_add(connection_, target, sources, timeout, names, Sending::kByWaiter).get();
 }
 
-Future<void> Client::add_sources_async(ObjectId target, ObjectIds sources, Timeout timeout) {
-  return start_add(connection_, target, sources, timeout, Sending::kBatched);
+Future<void> Client::add_sources_async(ObjectId target, ObjectIds sources, Timeout timeout,
+                                       const std::vector<std::string>& names) {
+  return start_add(connection_, target, sources, timeout, names, Sending::kBatched);
 }
 
 Result<ReduceStatus> Client::reduce_status(ObjectId target, Timeout timeout) {

@@ -207,7 +207,9 @@ TEST_F(Reduces, TheStatusTellsWhatTheDaemonReports) {
   report.bytes = 40;
   report.sources = {{names(3)[0], SourceState::kUsed, NodeId{0xa}, 1},
                     {names(3)[1], SourceState::kAwaited, {}, 0},
-                    {names(3)[2], SourceState::kDeleted, {}, 0}};
+                    {names(3)[2], SourceState::kDeleted, {}, 0},
+                    {ObjectId::named("grad"), SourceState::kAwaited, {}, 0}};
+  report.names = {"grad", "another"};
   report.slots = {{NodeId{0xa}, 0, 1, 1, true}, {NodeId{0xb}, 0, 1, 1, false}, {NodeId{0xb}, 1, 77, 1, false}};
   daemon_.intercept([&](std::uint64_t request, const ipc::Request& message, ByteView) {
     if (!std::holds_alternative<ipc::GetReduce>(message)) return false;
@@ -227,7 +229,10 @@ TEST_F(Reduces, TheStatusTellsWhatTheDaemonReports) {
   EXPECT_EQ(status->attempts, 1U);
   EXPECT_EQ(status->size, 100U);
   EXPECT_EQ(status->bytes, 40U);
-  ASSERT_EQ(status->sources.size(), 3U);
+  ASSERT_EQ(status->sources.size(), 4U);
+  EXPECT_EQ(status->sources[3].name, "grad");
+  EXPECT_EQ(status->sources[0].name, "");
+  EXPECT_EQ(status->name, "") << "nobody has told it";
   EXPECT_EQ(status->sources[0].node, "000000000000000a");
   EXPECT_EQ(status->sources[0].order, 1U);
   EXPECT_EQ(status->sources[1].node, "");
@@ -325,6 +330,9 @@ TEST(ArrayTypes, TravelWithTheObject) {
   ASSERT_TRUE(writer.ok()) << writer.error().to_string();
   ASSERT_TRUE(writer->seal().ok());
   EXPECT_EQ(client.get(writer->id())->array(), array);
+  const auto named = client.put(as_bytes("x"), {.name = "weights"});
+  ASSERT_TRUE(named.ok()) << named.error().to_string();
+  EXPECT_EQ(*named, ObjectId::named("weights"));
   EXPECT_EQ(hoplite::View().array(), ArrayType{});
   EXPECT_EQ(client.get(*client.put(as_bytes("x")))->array(), ArrayType{});
 }
@@ -395,11 +403,12 @@ TEST(ArrayTypes, MustFitTheBytesAndTheLimits) {
   EXPECT_EQ(refused(1, {.metadata = std::string(4096, 'm'), .array = {DType::kU8, std::vector<std::uint64_t>(32, 1)}}),
             "");
   EXPECT_THAT(refused(20, {.array = {DType::kF32, {2, 3}}}),
-              HasSubstr("2 x 3 elements of type f32 has 24 bytes, the object has 20"));
-  EXPECT_THAT(refused(3, {.array = {DType::kI16, {}}}), HasSubstr("no whole number of elements of type i16"));
+              HasSubstr("2 x 3 elements of type f32 has 24 bytes, but the object has 20"));
+  EXPECT_THAT(refused(3, {.array = {DType::kI16, {}}}), HasSubstr("not a whole number of elements of type i16"));
   EXPECT_THAT(refused(8, {.array = {DType::kF64, {1ULL << 63, 2}}}), HasSubstr("more than 2^64"));
   EXPECT_THAT(refused(1, {.array = {DType::kU8, std::vector<std::uint64_t>(33, 1)}}), HasSubstr("33 dimensions"));
   EXPECT_THAT(refused(1, {.metadata = std::string(4097, 'm')}), HasSubstr("4097 bytes of metadata"));
+  EXPECT_THAT(refused(1, {.id = {1, 1}, .name = "weights"}), HasSubstr("the id does not match the name"));
 }
 
 TEST(ArrayTypes, AreShownInTheListOfObjects) {
@@ -408,17 +417,22 @@ TEST(ArrayTypes, AreShownInTheListOfObjects) {
   daemon.intercept([&](std::uint64_t request, const ipc::Request& message, ByteView) {
     if (!std::holds_alternative<ipc::GetObjects>(message)) return false;
     ipc::Objects objects;
-    objects.objects.resize(2);
-    objects.objects[0].meta = encode_metadata({DType::kBF16, {7}, "name=a"});
-    objects.objects[1].meta = encode_metadata({DType::kBytes, {}, "only text"});
+    objects.objects.resize(3);
+    objects.objects[0].id = ObjectId::named("a");
+    objects.objects[2].id = ObjectId::named("b");
+    objects.objects[0].meta = encode_metadata({DType::kBF16, {7}, "a", "more"});
+    objects.objects[2].meta = objects.objects[0].meta;
+    objects.objects[1].meta = encode_metadata({DType::kBytes, {}, "", "only text"});
     daemon.reply(request, objects);
     return true;
   });
   const auto objects = client.objects();
   ASSERT_TRUE(objects.ok());
-  ASSERT_EQ(objects->size(), 2U);
+  ASSERT_EQ(objects->size(), 3U);
+  EXPECT_EQ(objects->objects[0].name, "a");
+  EXPECT_EQ(objects->objects[2].name, "") << "the name of another object";
   EXPECT_EQ(objects->objects[0].array, (ArrayType{DType::kBF16, {7}}));
-  EXPECT_EQ(objects->objects[0].metadata, "name=a");
+  EXPECT_EQ(objects->objects[0].metadata, "more");
   EXPECT_EQ(objects->objects[1].array, ArrayType{});
   EXPECT_EQ(objects->objects[1].metadata, "only text");
 }

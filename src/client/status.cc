@@ -30,6 +30,8 @@ StoreStatus to_store_status(const ipc::Status& answer) {
   status.bytes_in = answer.bytes_in;
   status.bytes_out = answer.bytes_out;
   status.max_rate = answer.max_rate;
+  for (const ipc::Holder& holder : answer.holders)
+    status.holders.push_back({holder.pid, holder.bytes, holder.views, holder.attached});
   return status;
 }
 
@@ -39,6 +41,7 @@ ObjectList to_list(const ipc::Objects& answer) {
   list.objects.reserve(answer.objects.size());
   for (const ipc::ObjectInfo& info : answer.objects) {
     Metadata metadata = decode_metadata(info.meta);
+    std::string name = name_in_metadata(info.id, info.meta);
     list.objects.push_back({info.id,
                             info.size,
                             info.bytes,
@@ -50,6 +53,7 @@ ObjectList to_list(const ipc::Objects& answer) {
                             name_of(info.home),
                             std::move(metadata.text),
                             {metadata.type, std::move(metadata.shape)},
+                            std::move(name),
                             metadata.failure});
   }
   return list;

@@ -20,9 +20,9 @@ TEST(Writer, WritesAdvancesAndSeals) {
   ASSERT_TRUE(writer.ok()) << writer.error().to_string();
   ASSERT_EQ(writer->buffer().size(), 10U);
   std::memcpy(writer->buffer().data(), "0123456789", 10);
-  writer->advance(4);
-  writer->advance(2);   // never decreases
-  writer->advance(99);  // nor beyond the end
+  EXPECT_TRUE(writer->advance(4).ok());
+  EXPECT_TRUE(writer->advance(2).ok());   // never decreases
+  EXPECT_TRUE(writer->advance(99).ok());  // nor beyond the end
   const auto id = writer->seal();
   ASSERT_TRUE(id.ok()) << id.error().to_string();
   EXPECT_EQ(*id, writer->id());
@@ -43,7 +43,7 @@ TEST(Writer, IsGivenUpWhenItIsDropped) {
   EXPECT_EQ(daemon.await<ipc::Abort>(1).size(), 1U);
   auto writer = client.create(10);
   writer->abort();
-  writer->advance(5);
+  EXPECT_EQ(writer->advance(5).code(), Code::kInvalidArgument);
   EXPECT_EQ(daemon.await<ipc::Abort>(2).size(), 2U);
   EXPECT_TRUE(daemon.await<ipc::Advance>(0).empty());
 }

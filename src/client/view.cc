@@ -30,14 +30,14 @@ Result<void> check_elements(ObjectId id, DType put_as, DType wanted, std::span<c
     return subject.error(Code::kTypeMismatch, "its elements are " + std::string(to_string(put_as)) + ", not " + type);
   if (bytes.size() % size_of(wanted) != 0)
     return subject.error(Code::kInvalidArgument,
-                         std::to_string(bytes.size()) + " bytes are no whole number of elements of type " + type);
+                         std::to_string(bytes.size()) + " bytes are not a whole number of elements of type " + type);
   if (reinterpret_cast<std::uintptr_t>(bytes.data()) % size_of(wanted) != 0)
-    return subject.error(Code::kInternal, "its place in the store is not aligned for elements of type " + type);
+    return subject.error(Code::kInternal, "its address in the store is not aligned for elements of type " + type);
   return {};
 }
 
 Error unexpected(const Subject& subject) {
-  return subject.error(Code::kInternal, "the daemon's reply is of the wrong kind");
+  return subject.error(Code::kInternal, "the daemon sent a reply of the wrong kind");
 }
 
 Result<hoplite::View> to_view(const Link& connection, const Call& call, Result<ipc::Reply> reply) {
@@ -46,11 +46,10 @@ Result<hoplite::View> to_view(const Link& connection, const Call& call, Result<i
   if (view == nullptr) return unexpected(call.subject);
   const auto bytes = connection->mapping().view({view->offset, view->size});
   if (!bytes) {
-    connection->release(view->copy);
+    connection->release(view->copy, 0);
     return call.subject.error(bytes.code(), bytes.error().message);
   }
-  auto state = std::make_shared<Viewing>();
-  state->connection = connection;
+  auto state = std::make_shared<Viewing>(connection);
   state->id = call.subject.object;
   state->copy = view->copy;
   state->bytes = *bytes;

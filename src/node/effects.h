@@ -26,6 +26,7 @@ class EffectRunner {
   void carry_out(const effect::StorePayload& e);
   void carry_out(const effect::Reply& e) { clients_.reply(e.client, e.request, e.message); }
   void carry_out(const effect::Log& e) { log_.warn(e.text); }
+  void carry_out(const effect::Happened&) {}  // the narrator tells
   template <typename Command>
     requires requires(dataplane::DataPlane& plane, const Command& command) { plane.execute(command); }
   void carry_out(const Command& e) {

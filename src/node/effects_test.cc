@@ -53,6 +53,7 @@ class NoHandler : public ClientHandler {
  public:
   void on_client_request(ClientKey, std::uint64_t, ipc::Request, ByteView) override {}
   void on_client_gone(ClientKey) override {}
+  void on_lease_ended(ClientKey) override {}
 };
 
 class EffectRunnerTest : public testing::Test {

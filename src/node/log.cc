@@ -12,6 +12,7 @@
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/base_sink.h>
 
+#include "base/printable.h"
 #include "base/unique_fd.h"
 
 namespace hoplite {
@@ -24,14 +25,6 @@ constexpr char kPattern[] = "%Y-%m-%d %H:%M:%S.%e %P %l %v";
 spdlog::level::level_enum spdlog_level(LogLevel level) {
   static_assert(spdlog::level::debug + static_cast<int>(LogLevel::kError) == spdlog::level::err);
   return static_cast<spdlog::level::level_enum>(spdlog::level::debug + static_cast<int>(level));
-}
-
-std::string printable(std::string_view text) {
-  std::string line(text);
-  for (char& c : line) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-  }
-  return line;
 }
 
 // Writes to a descriptor without ever waiting for it.
@@ -61,8 +54,10 @@ class Sink : public spdlog::sinks::base_sink<std::mutex> {
     spdlog::memory_buf_t line;
     formatter_->format(message, line);
     if (line.size() > kMaxLineBytes) {
-      line.resize(kMaxLineBytes);
-      line[kMaxLineBytes - 1] = '\n';
+      std::size_t end = kMaxLineBytes - 1;
+      while (end > 0 && (static_cast<unsigned char>(line[end]) & 0xc0) == 0x80) --end;  // no half of a character
+      line.resize(end + 1);
+      line[end] = '\n';
     }
     pollfd ready{fd_, POLLOUT, 0};
     if (::poll(&ready, 1, 0) != 1 || (ready.revents & POLLOUT) == 0) {
@@ -89,7 +84,7 @@ Result<LogLevel> parse_log_level(std::string_view text) {
   if (text == "info") return LogLevel::kInfo;
   if (text == "warn") return LogLevel::kWarn;
   if (text == "error") return LogLevel::kError;
-  return Error{Code::kInvalidArgument, "log level '" + std::string(text) + "' is none of debug, info, warn, error"};
+  return Error{Code::kInvalidArgument, "log level '" + std::string(text) + "' is not one of debug, info, warn, error"};
 }
 
 Log::Log(std::unique_ptr<spdlog::logger> logger) : logger_(std::move(logger)) {}
@@ -110,8 +105,10 @@ Result<std::unique_ptr<Log>> Log::open(const std::string& file, LogLevel level) 
   return std::unique_ptr<Log>(new Log(std::move(logger)));
 }
 
+bool Log::shows(LogLevel level) const { return logger_->should_log(spdlog_level(level)); }
+
 void Log::write(LogLevel level, std::string_view text) {
-  if (!logger_->should_log(spdlog_level(level))) return;
+  if (!shows(level)) return;
   const std::string line = printable(text);
   logger_->log(spdlog_level(level), spdlog::string_view_t(line.data(), line.size()));
 }

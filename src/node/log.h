@@ -29,7 +29,9 @@ class Log {
   Log(const Log&) = delete;
   Log& operator=(const Log&) = delete;
 
-  // Thread-safe. Line breaks and control characters in `text` are replaced: it may quote what a stranger sent.
+  // Whether lines of this level are written: what is costly to say need not be made up otherwise.
+  bool shows(LogLevel level) const;
+  // Thread-safe. `text` is made printable (base/printable.h): it may quote what a stranger sent.
   void write(LogLevel level, std::string_view text);
   void debug(std::string_view text) { write(LogLevel::kDebug, text); }
   void info(std::string_view text) { write(LogLevel::kInfo, text); }

@@ -52,6 +52,30 @@ TEST_F(LogTest, StrangersCannotForgeLines) {
   EXPECT_EQ(std::count(all.begin(), all.end(), '\n'), 1);
 }
 
+TEST_F(LogTest, EscapeSequencesDoNotReachATerminal) {
+  auto log = Log::open(file(), LogLevel::kInfo);
+  (*log)->warn("name \x1b[2J \xc2\x9b \xff gr\xc3\xbc\xc3\x9f");
+  EXPECT_THAT(text(), HasSubstr("name \\x1b[2J \\u009b \\xff gr\xc3\xbc\xc3\x9f\n"));
+}
+
+TEST_F(LogTest, ALongLineEndsWithAWholeCharacter) {
+  auto log = Log::open(file(), LogLevel::kInfo);
+  std::string wide;
+  while (wide.size() < 5000) wide += "\xe9\x87\x8d";
+  for (const char* before : {"", "a", "ab"}) (*log)->info(before + wide);
+  std::istringstream lines(text());
+  for (std::string line; std::getline(lines, line);) {
+    EXPECT_LT(line.size(), 4096U);
+    EXPECT_EQ(line.substr(line.size() - 3), "\xe9\x87\x8d");
+  }
+}
+
+TEST_F(LogTest, TellsWhatItShows) {
+  auto log = Log::open(file(), LogLevel::kInfo);
+  EXPECT_TRUE((*log)->shows(LogLevel::kInfo));
+  EXPECT_FALSE((*log)->shows(LogLevel::kDebug));
+}
+
 TEST_F(LogTest, FormatCharactersAreText) {
   auto log = Log::open(file(), LogLevel::kInfo);
   (*log)->info("{} {0} %s");

@@ -51,12 +51,13 @@ Result<void> Node::start() {
   start_agent(id);
   start_clients(id, std::move(*listener));
   runner_ = std::make_unique<EffectRunner>(*transport_, *clients_, ByteSpan(arena_->base(), arena_->size()), log_);
+  if (log_.shows(LogLevel::kDebug)) narrator_ = std::make_unique<Narrator>(log_);
   // The transport has hooked itself in before us, so what peers wait for leaves before what clients wait for.
   loop_.after_batch([this] { after_batch(); });
   loop_.set_busy_poll(options_.busy_poll);
   loop_.set_linger(kLinger);
 
-  log_.info("node " + id.to_string() + " listens for peers at " + address_.to_string() + " and for clients at " +
+  log_.info("node " + id.to_string() + " listens for other nodes at " + address_.to_string() + " and for clients at " +
             options_.socket + ", store of " + format_size(arena_->size()));
   if (!options_.join.empty()) report_joining();
   untouched_ = {0, arena_->size()};
@@ -103,7 +104,7 @@ void Node::start_clients(NodeId id, std::unique_ptr<UnixListener> listener) {
 
 void Node::report_joining() {
   const std::uint64_t members = agent_->status().members;
-  if (members > 1) return log_.info("joined a cluster: " + std::to_string(members) + " nodes are known");
+  if (members > 1) return log_.info("joined a cluster of " + std::to_string(members) + " nodes");
   loop_.at(monotonic_now() + kJoinPoll, [this] { report_joining(); });
 }
 
@@ -114,11 +115,13 @@ void Node::run() { loop_.run(); }
 void Node::step(Event event, ByteView payload) {
   CHECK(!std::exchange(stepping_, true));
   effects_.clear();
+  if (narrator_) narrator_->tell(monotonic_now(), event);
   agent_->step(monotonic_now(), std::move(event), effects_);
+  if (narrator_) narrator_->tell(monotonic_now(), effects_);
   // What this step says is already said by the new incarnation.
   if (agent_->self() != self_) {
     self_ = agent_->self();
-    log_.warn("declared dead by others: back as " + self_.to_string());
+    log_.warn("was declared dead by other nodes; has rejoined as " + self_.to_string());
     transport_->rename(self_);
   }
   runner_->run(effects_, payload);
@@ -197,5 +200,6 @@ void Node::on_client_request(ClientKey client, std::uint64_t request, ipc::Reque
   step(event::ClientAsked{client, request, std::move(message), payload.size()}, payload);
 }
 void Node::on_client_gone(ClientKey client) { step(event::ClientGone{client}); }
+void Node::on_lease_ended(ClientKey client) { step(event::LeaseEnded{client}); }
 
 }  // namespace hoplite

@@ -18,6 +18,7 @@
 #include "node/client_server.h"
 #include "node/effects.h"
 #include "node/log.h"
+#include "node/narrator.h"
 #include "shm/arena.h"
 #include "transport/loop.h"
 #include "transport/transport.h"
@@ -72,10 +73,12 @@ class Node final : private TransportHandler, private ClientHandler, private Prog
 
   void on_client_request(ClientKey client, std::uint64_t request, ipc::Request message, ByteView payload) override;
   void on_client_gone(ClientKey client) override;
+  void on_lease_ended(ClientKey client) override;
 
   ValidBytes valid(CopyKey copy, std::uint32_t slice) const override;
 
   ipc::Status status() const;
+  std::vector<ipc::Holder> holders() const;
   ipc::Objects objects() const;
   ipc::Nodes nodes() const;
 
@@ -91,6 +94,7 @@ class Node final : private TransportHandler, private ClientHandler, private Prog
   std::unique_ptr<Agent> agent_;
   std::unique_ptr<ClientServer> clients_;
   std::unique_ptr<EffectRunner> runner_;
+  std::unique_ptr<Narrator> narrator_;  // only if the log shows what it tells
 
   NodeRef self_;      // as the transport knows it
   Effects effects_;   // of the step under way; kept for its memory

@@ -80,9 +80,9 @@ std::optional<pid_t> listening_pid(const sockaddr_un& address) {
 
 Result<UniqueFd> bind_socket(const std::string& path, const sockaddr_un& address, mode_t mode, int backlog) {
   UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (socket.get() < 0) return failed("cannot create a unix socket");
+  if (socket.get() < 0) return failed("cannot create a Unix socket");
   // The mode of the descriptor is that of the file bind() makes, so at no time is it open to more users than asked for.
-  if (::fchmod(socket.get(), mode) != 0) return failed("cannot set the mode of a unix socket");
+  if (::fchmod(socket.get(), mode) != 0) return failed("cannot set the permissions of a Unix socket");
   if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
     return failed("cannot create the socket " + path);
   if (::chmod(path.c_str(), mode) != 0 || ::listen(socket.get(), backlog) != 0) {

@@ -2,8 +2,12 @@
 //
 // Frame: 32-bit length of what follows, 64-bit request number chosen by the client, one byte of type, the fields, and for
 // Put the bytes. The daemon speaks first (Greeting, request 0); the client answers with Hello; the daemon ends the
-// handshake with Welcome, which carries the arena's read-only descriptor, or with Failed. Every later request gets its
-// replies under its own number, in any order; all but follow and the one-way messages get exactly one.
+// handshake with Welcome, which carries the arena's read-only descriptor and the client's lease, or with Failed. Every later
+// request gets its replies under its own number, in any order; all but follow and the one-way messages get exactly one.
+//
+// The lease is one end of a pair of sockets (SOCK_SEQPACKET). What the client holds - views, and the memory of objects that
+// it writes - stays its own until the connection has ended and every copy of that descriptor is closed, in forked children
+// too. When the connection has ended, views are given back through the lease: each packet is a list of CopyKeys.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +21,7 @@
 
 namespace hoplite {
 
-constexpr std::uint16_t kClientProtocolVersion = 3;
+constexpr std::uint16_t kClientProtocolVersion = 4;
 constexpr std::int64_t kNoTimeout = -1;
 
 namespace ipc {
@@ -43,7 +47,8 @@ struct Create {  // reply: Created once there is room
   std::string meta;
   std::int64_t timeout_ns = kNoTimeout;
   Priority priority = Priority::kNormal;
-  template <typename A> void fields(A& a) { a(id, size, meta, timeout_ns, priority); }
+  bool wants_descriptor = true;  // the client does not have the arena's writable descriptor, or lost it on its way
+  template <typename A> void fields(A& a) { a(id, size, meta, timeout_ns, priority, wants_descriptor); }
 };
 struct Advance {  // one way: `bytes` from the front are written
   CopyKey copy = 0;
@@ -108,7 +113,8 @@ struct Reduce {     // reply: Reducing, as soon as the target's home has taken i
 struct AddSources {  // to a reduce for which fewer than its count have arrived. Reply: Reducing
   ObjectId target;
   std::vector<ObjectId> sources;
-  template <typename A> void fields(A& a) { a(target, sources); }
+  std::vector<std::string> names = {};  // of sources
+  template <typename A> void fields(A& a) { a(target, sources, names); }
 };
 struct GetReduce {  // reply: Reported
   ObjectId target;
@@ -126,7 +132,7 @@ struct Greeting {
   std::string nonce;
   template <typename A> void fields(A& a) { a(version, proof_wanted, nonce); }
 };
-struct Welcome {  // with the read-only descriptor of the arena
+struct Welcome {  // with the read-only descriptor of the arena and the client's end of its lease, in this order
   NodeId node;
   std::uint32_t client = 0;  // ids (node, client << 32 | n) are this client's to mint, n from 1; client < 2^31
   std::uint64_t arena_bytes = 0;
@@ -146,7 +152,7 @@ struct PutDone {
 struct UseCreate {
   template <typename A> void fields(A&) {}
 };
-struct Created {  // the first one of a connection carries the writable descriptor of the arena
+struct Created {  // with the writable descriptor of the arena if a Create since the last Created wants it
   ObjectId id;
   CopyKey copy = 0;
   std::uint64_t offset = 0;
@@ -185,6 +191,13 @@ struct Removed {
   bool existed = false;
   template <typename A> void fields(A& a) { a(existed); }
 };
+struct Holder {  // a process that holds views, or memory that it writes
+  std::uint64_t pid = 0;
+  std::uint64_t bytes = 0;  // of distinct copies
+  std::uint64_t views = 0;
+  bool attached = false;  // it has a connection; without one, it keeps what it had when that ended
+  template <typename A> void fields(A& a) { a(pid, bytes, views, attached); }
+};
 struct Status {
   NodeRef node;
   std::string listen;
@@ -202,10 +215,11 @@ struct Status {
   std::uint64_t waiting = 0;    // requests that wait
   std::uint64_t bytes_in = 0;   // bulk bytes since the start
   std::uint64_t bytes_out = 0;
-  std::uint64_t max_rate = 0;  // egress limit, bytes per second; 0 = none
+  std::uint64_t max_rate = 0;   // egress limit, bytes per second; 0 = none
+  std::vector<Holder> holders;  // those of the most bytes, in that order
   template <typename A> void fields(A& a) {
     a(node, listen, uptime_ms, pid, version, capacity, used, pinned, objects, growing, clients, members, directory,
-      waiting, bytes_in, bytes_out, max_rate);
+      waiting, bytes_in, bytes_out, max_rate, holders);
   }
 };
 struct ObjectInfo {

@@ -22,7 +22,7 @@
 namespace hoplite {
 
 // Raised with every change that an older node would misread.
-constexpr std::uint16_t kWireVersion = 6;
+constexpr std::uint16_t kWireVersion = 7;
 
 // --- membership ---------------------------------------------------------------------------------------------------------
 
@@ -300,7 +300,8 @@ struct AddSources {  // likewise
   std::uint64_t request = 0;
   ObjectId target;
   std::vector<ObjectId> sources;
-  template <typename A> void fields(A& a) { a(request, target, sources); }
+  std::vector<std::string> names = {};  // of sources
+  template <typename A> void fields(A& a) { a(request, target, sources, names); }
 };
 struct ReduceReply {
   std::uint64_t request = 0;

@@ -24,8 +24,9 @@ struct ReduceSpec {
   std::uint32_t parts = 1;
   std::int64_t timeout_ns = -1;           // of the whole; -1 = none
   Priority priority = Priority::kNormal;  // of every transfer that the reduce causes
+  std::vector<std::string> names;         // of the target and of sources, in any order
   template <typename A> void fields(A& a) {
-    a(target, sources, op, type, count, wait_if_lost, more_follow, spread, part, parts, timeout_ns, priority);
+    a(target, sources, op, type, count, wait_if_lost, more_follow, spread, part, parts, timeout_ns, priority, names);
   }
 };
 
@@ -61,8 +62,9 @@ struct ReduceReport {
   std::uint64_t bytes = 0;     // of it, reduced so far
   std::vector<SourceReport> sources;
   std::vector<SlotReport> slots;
+  std::vector<std::string> names;  // of the target and of sources, in any order
   template <typename A> void fields(A& a) {
-    a(target, op, type, phase, code, text, coordinator, count, attempts, size, bytes, sources, slots);
+    a(target, op, type, phase, code, text, coordinator, count, attempts, size, bytes, sources, slots, names);
   }
 };
 

@@ -12,21 +12,21 @@ namespace {
 Error refused(const std::string& why) { return {Code::kInvalidArgument, why}; }
 
 std::optional<Error> check_count(const ReduceSpec& spec) {
-  if (spec.count == 0) return refused("the first 0 sources were asked for; at least one has to count");
+  if (spec.count == 0) return refused("the first 0 sources were requested; at least 1 is needed");
   const std::uint32_t most = Limits{}.max_sources;
   if (spec.count > most)
-    return refused("the first " + std::to_string(spec.count) + " sources were asked for; the limit is " +
+    return refused("the first " + std::to_string(spec.count) + " sources were requested; the limit is " +
                    std::to_string(most));
   if (spec.count <= spec.sources.size() || spec.more_follow) return std::nullopt;
   return refused("the first " + std::to_string(spec.count) + " of " + std::to_string(spec.sources.size()) +
-                 " sources were asked for");
+                 " sources were requested");
 }
 
 std::optional<Error> check_arithmetic(ReduceOp op, DType type) {
-  if (type == DType::kBytes) return refused("plain bytes cannot be reduced; say which type their elements have");
+  if (type == DType::kBytes) return refused("plain bytes cannot be reduced; specify an element type");
   if (can_reduce(op, type)) return std::nullopt;
   return refused("the " + std::string(to_string(op)) + " of " + std::string(to_string(type)) +
-                 " may be a fraction; use a floating-point type");
+                 " may not be an integer; use a floating-point type");
 }
 
 std::optional<Error> check_part(std::uint32_t part, std::uint32_t parts) {
@@ -35,7 +35,7 @@ std::optional<Error> check_part(std::uint32_t part, std::uint32_t parts) {
     return refused("cut into " + std::to_string(parts) + " parts; the limit is " + std::to_string(most));
   if (part < parts) return std::nullopt;
   return refused("part " + std::to_string(part) + " of " + std::to_string(parts) +
-                 " was asked for; parts are counted from 0");
+                 " was requested; parts are numbered from 0");
 }
 
 }  // namespace

@@ -64,7 +64,7 @@ TEST(ReduceCheck, RefusesCountsThatCannotBeReached) {
   EXPECT_THAT(wrong_with(spec), HasSubstr("first 0"));
   EXPECT_THAT(wrong_with(spec, true), HasSubstr("first 0"));
   spec.count = 4;
-  EXPECT_EQ(wrong_with(spec), "the first 4 of 3 sources were asked for");
+  EXPECT_EQ(wrong_with(spec), "the first 4 of 3 sources were requested");
   EXPECT_EQ(wrong_with(spec, true), "") << "more sources follow";
   spec.count = Limits{}.max_sources + 1;
   EXPECT_THAT(wrong_with(spec, true), HasSubstr("the limit is"));

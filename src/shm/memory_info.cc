@@ -84,7 +84,7 @@ Result<MemoryInfo> read_memory_info(const std::string& root) {
   const std::string meminfo = root + "/proc/meminfo";
   const std::optional<std::uint64_t> total_kib = read_keyed_number(meminfo, "MemTotal:");
   const std::optional<std::uint64_t> available_kib = read_keyed_number(meminfo, "MemAvailable:");
-  if (!total_kib || !available_kib) return Error{Code::kInternal, meminfo + " does not say how much memory there is"};
+  if (!total_kib || !available_kib) return Error{Code::kInternal, meminfo + " does not state the amount of memory"};
   MemoryInfo info{*total_kib * kKiB, *available_kib * kKiB};
 
   // Lines of "number:controllers:path"; version 2 has no controllers.

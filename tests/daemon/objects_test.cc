@@ -197,7 +197,7 @@ TEST(Objects, ReadersFollowAnObjectThatIsBeingWritten) {
   ASSERT_TRUE(follower.ok()) << follower.error().to_string();
 
   std::memcpy(object->buffer().data(), bytes.data(), kMiB);
-  object->advance(kMiB);
+  ASSERT_TRUE(object->advance(kMiB).ok());
   std::span<const std::byte> seen;
   while (seen.size() < kMiB) {
     const auto progress = follower->next(30s);

@@ -71,7 +71,7 @@ TEST_F(ReduceFailures, ASourceOfAnotherSizeIsNamed) {
     put(1, ids[1], numbers<std::int64_t>(elements, 2));
     const ObjectId target = reduce(ids, kSumOfI64);
     put(2, ids[2], numbers<std::int64_t>(elements + 1, 3));
-    expect_fails(target, Code::kTypeMismatch, ids[2]);
+    expect_fails(target, Code::kSizeMismatch, ids[2]);
   }
 }
 

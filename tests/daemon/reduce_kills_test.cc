@@ -297,7 +297,7 @@ class ReduceKills : public ReduceFixture {
   // On a machine that is starved of processors, live daemons may hold each other for dead: as good as a death.
   bool somebody_was_given_up() {
     for (std::size_t i = 0; i < kDaemons; ++i)
-      if (daemons_[i]->log().find("was given up by others") != std::string::npos) return true;
+      if (daemons_[i]->log().find("was declared dead by others") != std::string::npos) return true;
     return false;
   }
   // Lost: the coordinator died, too few sources are left, or the result was on a node that died after the commit.

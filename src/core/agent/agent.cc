@@ -25,6 +25,7 @@ Time Agent::next_wakeup() const { return impl_->next_wakeup(); }
 NodeRef Agent::self() const { return impl_->self(); }
 bool Agent::has_left() const { return impl_->has_left(); }
 ipc::Status Agent::status() const { return impl_->status(); }
+std::vector<ClientHolding> Agent::holdings() const { return impl_->holdings(); }
 std::vector<ipc::ObjectInfo> Agent::objects() const { return impl_->objects(); }
 std::vector<ipc::NodeInfo> Agent::nodes() const { return impl_->nodes(); }
 std::vector<DirectorySummary> Agent::directory() const { return impl_->directory(); }
@@ -142,7 +143,7 @@ void Agent::Impl::on(const event::Leave&) {
   leaving_ = Leaving::kDraining;
   timers_.set(leave_timer_, out_.now() + limits_.drain, timer::Leave{});
   if (is_moving_bytes())
-    out_.emit(effect::Log{"finishes transfers that are under way, for " + format_duration(limits_.drain) + " at most"});
+    out_.emit(effect::Log{"waiting up to " + format_duration(limits_.drain) + " for running transfers to finish"});
 }
 
 bool Agent::Impl::is_moving_bytes() const { return !serves_.empty() || !pulls_.empty() || coordinator_.is_running(); }

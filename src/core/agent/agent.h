@@ -42,6 +42,7 @@ class Agent {
 
   // --- for status displays and the simulator's invariants; none of these changes anything
   ipc::Status status() const;  // the fields that the agent knows
+  std::vector<ClientHolding> holdings() const;
   std::vector<ipc::ObjectInfo> objects() const;
   std::vector<ipc::NodeInfo> nodes() const;
   std::vector<DirectorySummary> directory() const;  // what this node keeps as a home

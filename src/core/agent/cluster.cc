@@ -66,7 +66,7 @@ void Agent::Impl::apply(Membership::Output& out) {
   }
   if (out.refuted) {
     COVERAGE_MARK(came_back_from_the_dead);
-    out_.emit(effect::Log{"this node was given up by others and comes back as " + self().to_string()});
+    out_.emit(effect::Log{"this node was declared dead by others and rejoins as " + self().to_string()});
     out_.forget_all();
     directory_.reset(self());
     coordinator_.forget_all();

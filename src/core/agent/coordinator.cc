@@ -10,8 +10,8 @@ namespace hoplite {
 
 std::optional<Error> check_reduce(const ReduceSpec& spec, const Limits& limits) {
   if (spec.sources.size() <= limits.max_sources && spec.parts <= limits.max_slices) return check(spec);
-  return Error{Code::kInvalidArgument, "a reduce may have " + std::to_string(limits.max_sources) + " sources and " +
-                                           std::to_string(limits.max_slices) + " parts"};
+  return Error{Code::kInvalidArgument, "a reduce can have at most " + std::to_string(limits.max_sources) +
+                                           " sources and " + std::to_string(limits.max_slices) + " parts"};
 }
 
 ReduceReport Coordinator::Running::report() const {
@@ -69,6 +69,7 @@ void Coordinator::on_request(NodeRef from, const ReduceRequest& m) {
   const Time deadline = m.spec.timeout_ns < 0 ? Time::never() : out_.now() + Duration{m.spec.timeout_ns};
   timers_.set(running.deadline, deadline, timer::ReduceDeadline{target});
   answer(Code::kOk, "");
+  out_.emit(effect::Happened{effect::Happened::What::kReduceStarted, target, 0, ""});
   Reduction::Output out;
   running.reduction.start(out);
   carry_on(target, out);
@@ -82,8 +83,8 @@ Code Coordinator::admit(const ReduceRequest& m, std::string& why) {
   }
   const std::size_t objects = records_.size();
   if (objects + m.spec.sources.size() > limits_.max_objects || running_.size() >= limits_.max_reduces) {
-    why = std::to_string(running_.size()) + " reduces are under way there, and " + std::to_string(objects) +
-          " objects known";
+    why = std::to_string(running_.size()) + " reduces are running there, and " + std::to_string(objects) +
+          " objects are known";
     return Code::kStoreFull;
   }
   Directory::Output homes;
@@ -95,13 +96,14 @@ Code Coordinator::admit(const ReduceRequest& m, std::string& why) {
 void Coordinator::on_add_sources(NodeRef from, const AddSources& m) {
   const auto it = running_.find(m.target);
   if (it == running_.end())
-    return out_.send(from, ReduceReply{m.request, m.target, Code::kInvalidArgument, "no reduce into it is under way"});
+    return out_.send(from,
+                     ReduceReply{m.request, m.target, Code::kInvalidArgument, "no reduce with this target is running"});
   Running& running = it->second;
   Reduction::Output out;
   std::optional<Error> wrong;
   if (!running.added.contains({from.id, m.request})) {  // it may be asked again
     wrong = check_sources(m.target, m.sources);
-    if (!wrong) wrong = running.reduction.add_sources(m.sources, out);
+    if (!wrong) wrong = running.reduction.add_sources(m.sources, m.names, out);
     if (!wrong) running.added.insert({from.id, m.request});
   }
   out_.send(from, ReduceReply{m.request, m.target, wrong ? wrong->code : Code::kOk, wrong ? wrong->message : ""});
@@ -121,7 +123,7 @@ void Coordinator::on_query(NodeRef from, const ReduceQuery& m) {
   if (!known) return refuse(Code::kUnavailable, "");
   const std::string lost = directory_.why_lost(m.target);
   if (!lost.empty()) return refuse(Code::kLost, lost);
-  refuse(Code::kInvalidArgument, "its home knows of no reduce into it");
+  refuse(Code::kInvalidArgument, "its home does not know of a reduce with this target");
 }
 
 const ReduceReport* Coordinator::ended(const ObjectId& target) const {
@@ -217,9 +219,11 @@ void Coordinator::finish(const ObjectId& target) {
   Directory::Output homes;
   if (report.phase == ReducePhase::kFailed) {
     COVERAGE_MARK(reduce_failed);
+    out_.emit(effect::Happened{effect::Happened::What::kReduceFailed, target, report.size, report.text});
     directory_.fail_waiters(target, report.code, report.text, homes);
   } else {
     COVERAGE_MARK(reduce_committed);
+    out_.emit(effect::Happened{effect::Happened::What::kReduceDone, target, report.size, ""});
   }
   directory_.release(out_.now(), target, homes);
   host_.flush(homes);
@@ -263,7 +267,7 @@ void Coordinator::forget_all() {
     const ObjectId target = running_.begin()->first;
     const Running running = take(target);
     unwatch_all(running.reduction.report());
-    host_.remember_lost(target, running.reduction.target_version(), "its coordinator was given up by the others");
+    host_.remember_lost(target, running.reduction.target_version(), "the other nodes declared its coordinator dead");
   }
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <variant>
 #include <vector>
 
@@ -44,7 +45,12 @@ struct ClientAsked {
   ipc::Request message;  // all but Hello, GetStatus, GetObjects and GetNodes
   std::uint64_t payload_bytes = 0;
 };
+// Its connection has ended. It may still give back views, with Release, and hears nothing more.
 struct ClientGone {
+  ClientKey client = 0;
+};
+// The last event of a client, after ClientGone: no process can see what it viewed or wrote any more.
+struct LeaseEnded {
   ClientKey client = 0;
 };
 
@@ -54,10 +60,10 @@ struct Leave {};
 }  // namespace event
 
 // With those of the data plane (protocol/data_plane.h).
-using Event =
-    std::variant<event::Tick, event::Received, event::PeerLost, event::PullAsked, event::PullAccepted,
-                 event::PullSilent, event::PullEnded, event::ServePrioritized, event::ServeEnded, event::CopyClosed,
-                 event::Combined, event::CopyGrown, event::ClientAsked, event::ClientGone, event::Leave>;
+using Event = std::variant<event::Tick, event::Received, event::PeerLost, event::PullAsked, event::PullAccepted,
+                           event::PullSilent, event::PullEnded, event::ServePrioritized, event::ServeEnded,
+                           event::CopyClosed, event::Combined, event::CopyGrown, event::ClientAsked, event::ClientGone,
+                           event::LeaseEnded, event::Leave>;
 
 namespace effect {
 
@@ -99,14 +105,30 @@ struct Log {
   std::string text;
 };
 
+// For those who look closely (--log-level debug). Facts, not text: they cost nothing when nobody looks.
+struct Happened {
+  enum class What : std::uint8_t { kEvicted, kReduceStarted, kReduceDone, kReduceFailed };
+  What what = What::kEvicted;
+  ObjectId id;
+  std::uint64_t bytes = 0;  // of the copy, or of the result
+  std::string why;          // of a failure
+};
+
 }  // namespace effect
 
 // With the commands to the data plane (protocol/data_plane.h).
 using Effect = std::variant<effect::Send, effect::SendToAddress, effect::Disconnect, effect::StorePayload,
                             effect::OpenCopy, effect::GrowCopy, effect::SealCopy, effect::Combine, effect::FollowCopy,
                             effect::CloseCopy, effect::StartPull, effect::CancelPull, effect::PrioritizePull,
-                            effect::AcceptPull, effect::RefusePull, effect::Reply, effect::Log>;
+                            effect::AcceptPull, effect::RefusePull, effect::Reply, effect::Log, effect::Happened>;
 using Effects = std::vector<Effect>;
+
+// What one client holds, for status displays.
+struct ClientHolding {
+  ClientKey client = 0;
+  std::uint64_t bytes = 0;  // of distinct copies that it views or writes
+  std::uint64_t views = 0;
+};
 
 // What the agent may ask of the data plane at any time: how far an opened copy is.
 class Progress {

@@ -112,7 +112,7 @@ std::string Fetches::waits_for(const ObjectId& id) const {
   const Fetch* fetch = find(id);
   if (fetch == nullptr) return home + " has not answered yet";
   if (fetch->told_lost) return "it is lost, and nobody has put it again (" + home + ")";
-  if (fetch->told_reducing) return "its reduce, which " + home + " coordinates, has not ended";
+  if (fetch->told_reducing) return "its reduce, coordinated by " + home + ", has not finished";
   if (fetch->told_waiting) return "nobody has put it yet, as far as any live node knows (" + home + ")";
   return home + " has not answered yet";
 }

@@ -52,6 +52,7 @@ class Agent::Impl final : private Directory::Host, private Slots::Host, private 
   NodeRef self() const { return membership_.self(); }
   bool has_left() const { return leaving_ == Leaving::kGone; }
   ipc::Status status() const;
+  std::vector<ClientHolding> holdings() const { return clients_.holdings(); }
   std::vector<ipc::ObjectInfo> objects() const;
   std::vector<ipc::NodeInfo> nodes() const;
   std::vector<Directory::Summary> directory() const { return directory_.summary(); }
@@ -75,6 +76,7 @@ class Agent::Impl final : private Directory::Host, private Slots::Host, private 
   void on(const event::CopyGrown& e);
   void on(event::ClientAsked& e);
   void on(const event::ClientGone& e);
+  void on(const event::LeaseEnded& e);
   void on(const event::Leave&);
   bool is_moving_bytes() const;
   void say_goodbye();
@@ -166,6 +168,7 @@ class Agent::Impl final : private Directory::Host, private Slots::Host, private 
   Copy* add_put_copy(const ObjectId& id, std::uint64_t size, std::string meta, Alignment alignment);
   bool create_now(const Room::Create& create, std::uint64_t size);
   void begin_put(Copy& copy, ClientKey client);
+  void give_up_writing(const Copy& copy);
   void commit_put(Record& record);
   void fail_put(Record& record, Code code, const std::string& why);
   void give_up_put(Record& record);

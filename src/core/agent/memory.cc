@@ -66,6 +66,7 @@ void Agent::Impl::on(NodeRef from, const EvictReply& m) {
     copy->evict_not_before = out_.now() + limits_.request_retry;  // others first
   } else if (copy->is_idle() && !copy->primary) {
     COVERAGE_MARK(copy_evicted);
+    out_.emit(effect::Happened{effect::Happened::What::kEvicted, m.id, copy->extent.size, ""});
     announcer_.remember(m.id, m.version);
     retire(*r);
   } else {

@@ -8,7 +8,7 @@
 namespace hoplite {
 
 void Agent::Impl::on_client(const RequestKey& key, ipc::Get& m) {
-  if (m.id.is_nil()) return clients_.fail(key, Code::kInvalidArgument, "the nil id names no object");
+  if (m.id.is_nil()) return clients_.fail(key, Code::kInvalidArgument, "the nil id does not identify an object");
   if (tombstones_.contains(m.id)) return clients_.fail(key, Code::kDeleted, "object " + m.id.to_string());
   Copy* copy = records_.copy_of(m.id);
   if (copy != nullptr && copy->is_complete()) return gets_.answer(key, *copy);
@@ -24,7 +24,7 @@ void Agent::Impl::on_client(const RequestKey& key, ipc::Prioritize& m) {
 }
 
 void Agent::Impl::on_client(const RequestKey& key, ipc::Release& m) {
-  for (const CopyKey copy : m.copies) clients_.release_view(key.client, copy);
+  for (const CopyKey copy : m.copies) clients_.release(key.client, copy);
 }
 
 void Agent::Impl::on(const event::CopyGrown& e) {
@@ -35,16 +35,16 @@ void Agent::Impl::on(const event::CopyGrown& e) {
 void Agent::Impl::stop_get(const RequestKey& key, const ObjectId& id, Code code, const std::string& who) {
   const bool too_late = fetches_.got_room_just_now(id);
   const bool no_room = fetches_.state(id) == Fetches::State::kNeedsRoom || too_late;
-  const std::string why = waiting_for(records_.at(id)) + (too_late ? "; there was no room for it until just now" : "");
+  const std::string why = waiting_for(records_.at(id)) + (too_late ? "; there was no space for it until just now" : "");
   clients_.fail(key, no_room && code == Code::kTimedOut ? Code::kStoreFull : code, who + ": " + why);
   gets_.stop(id, key);
 }
 
 std::string Agent::Impl::waiting_for(const Record& record) const {
   const Copy* copy = records_.copy_of(record);
-  if (puts_.contains(record.id)) return "the client that writes it has not finished";
+  if (puts_.contains(record.id)) return "the client that is writing it has not finished";
   if (fetches_.state(record.id) == Fetches::State::kNeedsRoom)
-    return "there is no room for it: " + table_.room_numbers(room_.asked_by(Room::Fetch{record.id}));
+    return "there is no space for it: " + table_.room_numbers(room_.asked_by(Room::Fetch{record.id}));
   if (copy != nullptr)
     return format_size(copies_.front_bytes(*copy)) + " of " + format_size(copy->extent.size) + " had arrived" +
            (copy->slices.empty() ? "" : " from node " + pulls_.last_parent(copy->key, 0).id.to_string());

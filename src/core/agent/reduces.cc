@@ -22,7 +22,7 @@ void Agent::Impl::on_client(const RequestKey& key, ipc::Reduce& m) {
 void Agent::Impl::on_client(const RequestKey& key, ipc::AddSources& m) {
   if (m.sources.size() > limits_.max_sources) return clients_.fail(key, Code::kInvalidArgument, "too many sources");
   if (const auto wrong = check_sources(m.target, m.sources)) return clients_.fail(key, wrong->code, wrong->message);
-  ask_home(key, m.target, -1, AddSources{0, m.target, std::move(m.sources)});
+  ask_home(key, m.target, -1, AddSources{0, m.target, std::move(m.sources), std::move(m.names)});
 }
 
 void Agent::Impl::on_client(const RequestKey& key, ipc::GetReduce& m) {
@@ -57,7 +57,7 @@ void Agent::Impl::lose_started(NodeRef coordinator) {
 }
 
 std::string Agent::Impl::coordinator_gone(NodeRef coordinator) {
-  return "node " + coordinator.id.to_string() + ", which coordinated its reduce, died or was given up";
+  return "node " + coordinator.id.to_string() + ", which coordinated its reduce, has died or was declared dead";
 }
 
 void Agent::Impl::on(NodeRef from, const ReduceAnswer& m) {

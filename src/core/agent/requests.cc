@@ -72,6 +72,7 @@ void Agent::Impl::stop_request(const RequestKey& key, Code code) {
 
 // --- a client is gone ----------------------------------------------------------------------------------------------------
 
+// Its process may live on, with pointers to what it viewed and wrote: that memory is nobody else's until its lease ends.
 void Agent::Impl::on(const event::ClientGone& e) {
   for (const RequestKey& key : clients_.pending(e.client)) {
     const Clients::Pending* pending = clients_.find(key);
@@ -80,17 +81,18 @@ void Agent::Impl::on(const event::ClientGone& e) {
   }
   for (const CopyKey copy : clients_.writing(e.client)) {
     COVERAGE_MARK(client_died_writing);
-    ipc::Abort abort{copy};
-    on_client({e.client, 0}, abort);
+    give_up_writing(*clients_.written_by(e.client, copy));
   }
-  clients_.forget(e.client);
+  clients_.detach(e.client);
 }
+
+void Agent::Impl::on(const event::LeaseEnded& e) { clients_.forget(e.client); }
 
 // --- waiting for objects to be ready -------------------------------------------------------------------------------------
 
 void Agent::Impl::on_client(const RequestKey& key, ipc::Wait& m) {
   if (std::ranges::any_of(m.ids, &ObjectId::is_nil))
-    return clients_.fail(key, Code::kInvalidArgument, "the nil id names no object");
+    return clients_.fail(key, Code::kInvalidArgument, "the nil id does not identify an object");
   if (too_many_objects(key, m.ids.size())) return;
   begin_request(key, Clients::Kind::kWait, {}, m.timeout_ns);
   for (const ObjectId& id : m.ids) records_.add(id);
@@ -122,7 +124,7 @@ void Agent::Impl::on_client(const RequestKey& key, ipc::Remove& m) {
 }
 
 void Agent::Impl::ask_home(const RequestKey& asked, const ObjectId& id, std::int64_t timeout_ns, Message message) {
-  if (id.is_nil()) return clients_.fail(asked, Code::kInvalidArgument, "the nil id names no object");
+  if (id.is_nil()) return clients_.fail(asked, Code::kInvalidArgument, "the nil id does not identify an object");
   const std::uint64_t key = out_.next_number();
   begin_request(asked, Clients::Kind::kErrand, id, timeout_ns, key);
   errands_.add(key, asked, id, std::move(message));

@@ -12,7 +12,7 @@ namespace hoplite {
 void Agent::Impl::on_client(const RequestKey& key, ipc::Put& m) {
   if (payload_bytes_ > limits_.inline_bytes)
     return clients_.fail(key, Code::kInvalidArgument,
-                         "a put in one message may have " + format_size(limits_.inline_bytes));
+                         "a put in a single message can have at most " + format_size(limits_.inline_bytes));
   const ObjectId id = id_or_fresh(m.id);
   if (refuse_put(key, id, m.meta)) return;
   Copy* copy = add_put_copy(id, payload_bytes_, std::move(m.meta), Alignment::kCacheLine);
@@ -36,7 +36,7 @@ void Agent::Impl::on_client(const RequestKey& key, ipc::Create& m) {
   if (room_.size() >= limits_.max_waiting_for_room)
     return clients_.fail(
         key, Code::kStoreFull,
-        std::to_string(room_.size()) + " others wait for room already; " + table_.room_numbers(m.size));
+        std::to_string(room_.size()) + " other requests are already waiting for space; " + table_.room_numbers(m.size));
   room_.wait(std::move(create), m.size);
 }
 
@@ -80,9 +80,13 @@ void Agent::Impl::on_client(const RequestKey& key, ipc::Seal& m) {
 void Agent::Impl::on_client(const RequestKey& key, ipc::Abort& m) {
   const Copy* copy = clients_.written_by(key.client, m.copy);
   if (copy == nullptr) return;
-  const ObjectId id = copy->id;
+  give_up_writing(*copy);
   clients_.end_writing(key.client, m.copy);
-  if (puts_.contains(id) && records_.at(id).copy == m.copy) give_up_put(records_.at(id));
+}
+
+// It will not be sealed, unless it was refused already.
+void Agent::Impl::give_up_writing(const Copy& copy) {
+  if (puts_.contains(copy.id) && records_.at(copy.id).copy == copy.key) give_up_put(records_.at(copy.id));
 }
 
 // --- what becomes of it --------------------------------------------------------------------------------------------------
@@ -94,7 +98,7 @@ ObjectId Agent::Impl::id_or_fresh(const ObjectId& id) {
 // True: the request has failed.
 bool Agent::Impl::refuse_put(const RequestKey& key, const ObjectId& id, const std::string& meta) {
   if (meta.size() > limits_.max_meta_bytes) {
-    clients_.fail(key, Code::kInvalidArgument, "metadata may have " + format_size(limits_.max_meta_bytes));
+    clients_.fail(key, Code::kInvalidArgument, "metadata can have at most " + format_size(limits_.max_meta_bytes));
     return true;
   }
   if (const Code code = put_refused(id); code != Code::kOk) {
@@ -148,7 +152,7 @@ void Agent::Impl::on(NodeRef from, const PutReply& m) {
 void Agent::Impl::commit_put(Record& record) {
   copies_.complete(*records_.copy_of(record));
   const Puts::Ended put = puts_.finish(record.id);
-  if (clients_.is_known(put.client)) clients_.answer({put.client, put.client_request}, ipc::PutDone{record.id});
+  if (clients_.is_attached(put.client)) clients_.answer({put.client, put.client_request}, ipc::PutDone{record.id});
   gets_.fulfil(record.id);
   became_ready(record);
   records_.can_be_pulled(record.id);
@@ -158,7 +162,7 @@ void Agent::Impl::commit_put(Record& record) {
 void Agent::Impl::fail_put(Record& record, Code code, const std::string& why) {
   const Puts::Ended put = puts_.give_up(record.id, record.home);
   clients_.refuse_writing(put.client, put.copy, code);
-  if (put.client_request != 0 && clients_.is_known(put.client))
+  if (put.client_request != 0 && clients_.is_attached(put.client))
     clients_.fail({put.client, put.client_request}, code, why);
   retire(record);
 }

@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/coverage.h"
 #include "core/directory/homes.h"
+#include "protocol/metadata.h"
 
 namespace hoplite {
 std::size_t Directory::kind_of(const Message& message) {
@@ -269,7 +270,7 @@ void Directory::declare_lost(Time now, const ObjectId& id, Entry& entry, Output&
   entry.slices = 0;
   entry.lost_until = now + limits_.tombstone_life;
   lost_.emplace_back(entry.lost_until, id);
-  out.log.push_back("object " + id.to_string() + " is lost: " +
+  out.log.push_back("object " + described(id, name_in_metadata(id, entry.meta)) + " is lost: " +
                     (entry.lost_why.empty() ? "every complete copy was on nodes that died" : entry.lost_why));
   for (auto it = entry.waiters.begin(); it != entry.waiters.end();) {
     const Waiter& waiter = it->second;

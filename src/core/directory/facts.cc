@@ -3,6 +3,7 @@
 
 #include "base/coverage.h"
 #include "core/directory/directory.h"
+#include "protocol/metadata.h"
 
 namespace hoplite {
 
@@ -129,16 +130,16 @@ bool Directory::take_version(const ObjectId& id, Entry& entry, NodeRef from, con
     if (has_bytes) {
       const bool conflict = fact.state == CopyState::kComplete;
       if (conflict)
-        out.log.push_back("conflict: object " + id.to_string() + " exists in two versions; the one on node " +
-                          from.id.to_string() + " is dropped");
+        out.log.push_back("conflict: object " + described(id, name_in_metadata(id, entry.meta)) +
+                          " exists in two versions; the one on node " + from.id.to_string() + " is dropped");
       out.sends.push_back({from, Drop{id, fact.version, conflict ? DropReason::kConflict : DropReason::kReset}});
     }
     return false;
   }
   if (entry.version != 0 && !entry.lost) {
     if (entry.committed && !entry.holders.empty())
-      out.log.push_back("conflict: object " + id.to_string() + " exists in two versions; the one on node " +
-                        from.id.to_string() + " is kept");
+      out.log.push_back("conflict: object " + described(id, name_in_metadata(id, entry.meta)) +
+                        " exists in two versions; the one on node " + from.id.to_string() + " is kept");
     const auto holders = entry.holders;
     for (const auto& [node, holder] : holders) {
       out.sends.push_back({holder.ref, Drop{id, entry.version, DropReason::kConflict}});

@@ -182,8 +182,9 @@ std::uint64_t ObjectTable::pinned_bytes() const {
 }
 
 std::string ObjectTable::room_numbers(std::uint64_t needed) const {
-  return format_size(needed) + " needed; the store has " + format_size(allocator_.capacity()) + ", " +
-         format_size(allocator_.used()) + " in use, of which " + format_size(pinned_bytes()) + " cannot be evicted";
+  return format_size(needed) + " needed; " + format_size(allocator_.used()) + " of the store's " +
+         format_size(allocator_.capacity()) + " are in use, of which " + format_size(pinned_bytes()) +
+         " cannot be evicted";
 }
 
 std::vector<const Copy*> ObjectTable::all() const {

@@ -24,30 +24,39 @@ Reduction::Reduction(Options options)
       limits_(options.limits),
       whole_(limits_.always_whole || needs_whole_contributions(spec_.op)),
       random_(options.seed),
+      names_(limits_.max_names_bytes),
       source_order_(spec_.sources) {
   for (const ObjectId& id : source_order_) sources_[id];
+  for (const std::string& name : std::exchange(spec_.names, {})) learn_name(name);
 }
 
 void Reduction::start(Output& out) { out.watch = source_order_; }
 
-std::optional<Error> Reduction::add_sources(const std::vector<ObjectId>& ids, Output& out) {
+std::optional<Error> Reduction::add_sources(const std::vector<ObjectId>& ids, const std::vector<std::string>& names,
+                                            Output& out) {
   if (!running()) return Error{Code::kInvalidArgument, "the reduce has ended"};
   if (complete()) return Error{Code::kInvalidArgument, "all " + plural(spec_.count, "source") + " have arrived"};
   if (source_order_.size() + ids.size() > limits_.max_sources)
     return Error{Code::kInvalidArgument, "it would have " + std::to_string(source_order_.size() + ids.size()) +
                                              " sources; the limit is " + std::to_string(limits_.max_sources)};
   for (const ObjectId& id : ids)
-    if (sources_.contains(id))
-      return Error{Code::kInvalidArgument, "object " + id.to_string() + " is a source already"};
+    if (sources_.contains(id)) return Error{Code::kInvalidArgument, described(id) + " is a source already"};
   for (const ObjectId& id : ids) {
     sources_[id];
     source_order_.push_back(id);
     out.watch.push_back(id);
   }
+  for (const std::string& name : names) learn_name(name);
   return std::nullopt;
 }
 
-std::string Reduction::described(const ObjectId& id) const { return "source " + id.to_string(); }
+void Reduction::learn_name(std::string_view name) {
+  if (const ObjectId id = ObjectId::named(name); id == spec_.target || sources_.contains(id)) names_.add(name);
+}
+
+std::string Reduction::described(const ObjectId& id) const {
+  return "source " + hoplite::described(id, names_.find(id));
+}
 
 // --- arrivals ------------------------------------------------------------------------------------------------------------
 
@@ -55,6 +64,7 @@ void Reduction::on_arrival(Time now, const Arrival& arrival, Output& out) {
   const auto it = sources_.find(arrival.id);
   if (!running() || it == sources_.end() || it->second.arrived) return;
   const Metadata meta = decode_metadata(arrival.meta);
+  learn_name(meta.name);
   if (meta.failure) return on_missing(arrival.id, Code::kFailed, meta.text, out);
   if (mismatch(arrival, meta, out)) return;
   Source& source = it->second;
@@ -73,30 +83,32 @@ void Reduction::on_arrival(Time now, const Arrival& arrival, Output& out) {
 
 // True: the reduce has failed.
 bool Reduction::mismatch(const Arrival& arrival, const Metadata& meta, Output& out) {
-  const std::string who = described(arrival.id);
-  const auto refuse = [&](const std::string& why) {
-    fail(Code::kTypeMismatch, who + " " + why, out);
+  const auto refuse = [&](const std::string& why, Code code = Code::kTypeMismatch) {
+    fail(code, described(arrival.id) + " " + why, out);
     return true;
   };
   if (meta.type != DType::kBytes && meta.type != spec_.type)
     return refuse("has elements of type " + std::string(to_string(meta.type)) + ", not " +
                   std::string(to_string(spec_.type)));
   if (arrival.size % size_of(spec_.type) != 0)
-    return refuse("has " + std::to_string(arrival.size) + " bytes, which are no whole elements of type " +
-                  std::string(to_string(spec_.type)));
+    return refuse("has " + std::to_string(arrival.size) + " bytes, which is not a whole number of elements of type " +
+                      std::string(to_string(spec_.type)),
+                  Code::kSizeMismatch);
   if (!described_) {
     described_ = true;
     first_ = arrival.id;
     source_size_ = arrival.size;
-    meta_ = encode_metadata({spec_.type, spec_.parts == 1 ? meta.shape : std::vector<std::uint64_t>{}, {}, false});
+    meta_ = encode_metadata({spec_.type, spec_.parts == 1 ? meta.shape : std::vector<std::uint64_t>{},
+                             std::string(names_.find(spec_.target)), ""});
     return false;
   }
   if (arrival.size != source_size_)
     return refuse("has " + std::to_string(arrival.size) + " bytes, but " + described(first_) + " has " +
-                  std::to_string(source_size_));
+                      std::to_string(source_size_),
+                  Code::kSizeMismatch);
   const Metadata expected = decode_metadata(meta_);
   if (!meta.shape.empty() && !expected.shape.empty() && meta.shape != expected.shape)
-    return refuse("has another shape than " + described(first_));
+    return refuse("has a different shape than " + described(first_));
   return false;
 }
 
@@ -128,7 +140,7 @@ void Reduction::check_possible(Output& out) {
   fail(last.code,
        described(gone.back()) + what + (last.why.empty() ? "" : ": " + last.why) + "; " +
            plural(spec_.count, "source") + " of " + std::to_string(source_order_.size()) +
-           " were to be reduced, and only " + std::to_string(source_order_.size() - gone.size()) + " are left",
+           " were to be reduced, but only " + std::to_string(source_order_.size() - gone.size()) + " are left",
        out);
 }
 
@@ -403,11 +415,11 @@ std::string Reduction::awaited() const {
     ++missing;
     if (named == limits_.max_named) continue;
     ++named;
-    names += (names.empty() ? "" : ", ") + id.to_string();
+    names += (names.empty() ? "" : ", ") + hoplite::described(id, names_.find(id));
   }
   const std::string arrived =
       std::to_string(used_ + arrived_.size()) + " of " + plural(spec_.count, "source") + " have arrived; ";
-  if (names.empty()) return arrived + "no other has been named";
+  if (names.empty()) return arrived + "no others have been named";
   return arrived + "awaited: " + names + (missing > named ? " and " + std::to_string(missing - named) + " more" : "");
 }
 
@@ -436,6 +448,7 @@ ReduceReport Reduction::report() const {
     report.slots.push_back({group.node.id, slot.slice, index.at(slot.parent == 0 ? number : slot.parent),
                             static_cast<std::uint32_t>(group.own.size()), slot.done});
   }
+  report.names = names_.all();
   return report;
 }
 

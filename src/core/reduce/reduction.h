@@ -25,6 +25,7 @@
 #include "core/reduce/cost.h"
 #include "protocol/messages.h"
 #include "protocol/metadata.h"
+#include "protocol/names.h"
 
 namespace hoplite {
 
@@ -57,7 +58,8 @@ class Reduction {
 
   void start(Output& out);
   // Why not, or nothing. The ids have been checked by themselves (protocol/reduce_check.h).
-  std::optional<Error> add_sources(const std::vector<ObjectId>& ids, Output& out);
+  std::optional<Error> add_sources(const std::vector<ObjectId>& ids, const std::vector<std::string>& names,
+                                   Output& out);
   void on_arrival(Time now, const Arrival& arrival, Output& out);
   // It is lost or deleted, as far as its home knows, or will never be: then `why` says more.
   void on_missing(const ObjectId& id, Code code, const std::string& why, Output& out);
@@ -116,6 +118,7 @@ class Reduction {
   bool running() const { return phase_ == ReducePhase::kWaiting || phase_ == ReducePhase::kRunning; }
   bool mismatch(const Arrival& arrival, const Metadata& meta, Output& out);
   void check_possible(Output& out);
+  void learn_name(std::string_view name);
   std::string described(const ObjectId& id) const;
 
   // --- growing
@@ -156,6 +159,7 @@ class Reduction {
   ReducePhase phase_ = ReducePhase::kWaiting;
   Error error_;
   std::map<ObjectId, Source> sources_;
+  Names names_;                         // of the target and the sources
   std::vector<ObjectId> source_order_;  // as they were given
   std::deque<ObjectId> arrived_;        // and not planned
   std::deque<ObjectId> spares_;

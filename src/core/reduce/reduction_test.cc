@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "protocol/metadata.h"
+
 namespace hoplite {
 namespace {
 
@@ -247,14 +249,14 @@ TEST(Reduction, MismatchesNameTheSource) {
   Cluster sizes(2, 2);
   sizes.arrive(1, 1, 64);
   sizes.arrive(2, 2, 128);
-  EXPECT_EQ(sizes.reduction().error().code, Code::kTypeMismatch);
+  EXPECT_EQ(sizes.reduction().error().code, Code::kSizeMismatch);
   EXPECT_NE(sizes.reduction().error().message.find(source(2).to_string()), std::string::npos);
   Cluster types(2, 2);
-  types.arrive(1, 1, 64, std::string("\2\0", 2));  // f64, where f32 is reduced
+  types.arrive(1, 1, 64, encode_metadata({DType::kF64, {}, "", ""}));  // f64, where f32 is reduced
   EXPECT_EQ(types.reduction().error().code, Code::kTypeMismatch);
   Cluster odd(2, 2);
   odd.arrive(1, 1, 66);
-  EXPECT_EQ(odd.reduction().error().code, Code::kTypeMismatch);
+  EXPECT_EQ(odd.reduction().error().code, Code::kSizeMismatch);
 }
 
 TEST(Reduction, FewerThanCountPossibleIsAFailureThatNamesOne) {
@@ -268,7 +270,7 @@ TEST(Reduction, FewerThanCountPossibleIsAFailureThatNamesOne) {
 }
 
 TEST(Reduction, AFailureInPlaceOfASourceDoesNotCount) {
-  const std::string failure = encode_metadata({DType::kBytes, {}, "out of cheese", true});
+  const std::string failure = encode_metadata({DType::kBytes, {}, "", "out of cheese", true});
   Cluster cluster(3, 2);
   cluster.arrive(2, 2, 5, failure);
   EXPECT_EQ(cluster.reduction().phase(), ReducePhase::kWaiting);
@@ -336,11 +338,55 @@ TEST(Reduction, SourcesCanBeAddedWhileSomeAreMissing) {
   Cluster cluster(2, 2);
   cluster.arrive(1, 1);
   Reduction::Output out;
-  EXPECT_FALSE(cluster.reduction().add_sources({source(9)}, out));
-  EXPECT_TRUE(cluster.reduction().add_sources({source(9)}, out));
+  EXPECT_FALSE(cluster.reduction().add_sources({source(9)}, {}, out));
+  EXPECT_TRUE(cluster.reduction().add_sources({source(9)}, {}, out));
   cluster.arrive(9, 2);
   cluster.expect_result({source(1), source(9)});
-  EXPECT_TRUE(cluster.reduction().add_sources({source(10)}, out)) << "all have arrived";
+  EXPECT_TRUE(cluster.reduction().add_sources({source(10)}, {}, out)) << "all have arrived";
+}
+
+TEST(Reduction, NamesAreToldByItsAskerAndByArrivals) {
+  const ObjectId target = ObjectId::named("total");
+  const ObjectId early = ObjectId::named("early");
+  const ObjectId late = ObjectId::named("late");
+  Reduction::Options options;
+  options.self = node(1);
+  options.spec.target = target;
+  options.spec.sources = {early, late};
+  options.spec.count = 2;
+  options.spec.names = {"late", "total", "somebody else's"};
+  options.links = same_for_all({200e-6, 62.5e6});
+  Reduction reduction(std::move(options));
+  Reduction::Output out;
+  reduction.start(out);
+  EXPECT_NE(reduction.awaited().find("late = " + late.to_string()), std::string::npos) << reduction.awaited();
+  EXPECT_EQ(reduction.awaited().find("early"), std::string::npos) << "nobody has said so yet";
+  EXPECT_EQ(reduction.report().names.size(), 2U);
+
+  reduction.on_arrival({}, {early, node(2), 7, 64, encode_metadata({DType::kBytes, {}, "early", ""})}, out);
+  reduction.on_arrival({}, {late, node(2), 8, 128, encode_metadata({DType::kBytes, {}, "total", ""})}, out);
+  EXPECT_EQ(reduction.error().code, Code::kSizeMismatch);
+  EXPECT_NE(reduction.error().message.find("late = " + late.to_string()), std::string::npos);
+  EXPECT_NE(reduction.error().message.find("early = " + early.to_string()), std::string::npos);
+}
+
+TEST(Reduction, TheTargetGetsItsName) {
+  Reduction::Options options;
+  options.self = node(1);
+  options.spec.target = ObjectId::named("total");
+  options.spec.sources = {source(1)};
+  options.spec.count = 1;
+  options.spec.names = {"total"};
+  options.links = same_for_all({200e-6, 62.5e6});
+  Reduction reduction(std::move(options));
+  Reduction::Output out;
+  reduction.start(out);
+  reduction.on_arrival({}, {source(1), node(2), 7, 64, encode_metadata({DType::kF32, {4, 4}, "", "its own text"})},
+                       out);
+  reduction.tick({}, out);
+  ASSERT_FALSE(out.sends.empty());
+  const Metadata meta = decode_metadata(std::get<SlotOrder>(out.sends.front().message).meta);
+  EXPECT_EQ(meta, (Metadata{DType::kF32, {4, 4}, "total", ""}));
 }
 
 // Whatever happens, the roots have `count` sources, each once.

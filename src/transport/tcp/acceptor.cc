@@ -60,7 +60,7 @@ void Acceptor::shed_one() {
 
 void Acceptor::begin(UniqueFd fd) {
   if (pending_.size() >= shared_.options.limits.sockets.max_handshakes)
-    reject(pending_.begin()->first, "too many connections that say nothing", true);
+    reject(pending_.begin()->first, "too many connections have not identified themselves", true);
   const std::uint64_t number = ++last_number_;
   const int raw = fd.get();
   pending_.emplace(number, Pending{std::move(fd), Handshake::acceptor(identity_),
@@ -100,7 +100,7 @@ void Acceptor::reject(std::uint64_t number, const std::string& why, bool tell_op
 
 void Acceptor::expire() {
   while (!pending_.empty() && pending_.begin()->second.deadline <= loop_.now())
-    reject(pending_.begin()->first, "it did not introduce itself in time", true);
+    reject(pending_.begin()->first, "it did not identify itself in time", true);
   set_timer();
 }
 

@@ -55,7 +55,8 @@ void Dial::on_readable() {
 
 void Dial::expire() {
   timer_ = 0;
-  finish(HandshakeFailure{Loss::kTimedOut, false, connected_ ? "no answer to the greeting" : "no answer to the dial"});
+  finish(HandshakeFailure{Loss::kTimedOut, false,
+                          connected_ ? "no answer to the greeting" : "the connection attempt timed out"});
 }
 
 void Dial::finish(std::optional<HandshakeFailure> failure) {

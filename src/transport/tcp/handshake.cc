@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "auth/auth.h"
+#include "base/printable.h"
 #include "protocol/messages.h"
 
 namespace hoplite::tcp {
@@ -55,14 +56,8 @@ Prefix prefix_of(std::string_view message) {
   return prefix;
 }
 
-// What a stranger says ends up in the log: on one line, without control characters.
-std::string printable(std::string_view text) {
-  std::string out(text.substr(0, 200));
-  for (char& c : out) {
-    if (c < ' ' || c > '~') c = '?';
-  }
-  return out;
-}
+// Of what a stranger says: it ends up in the log.
+constexpr std::size_t kMaxQuoted = 200;
 
 }  // namespace
 
@@ -109,7 +104,7 @@ bool Handshake::read_message(int fd) {
 bool Handshake::check_prefix(int fd) {
   const Prefix prefix = prefix_of(in_);
   if (prefix.magic != kMagic || prefix.length > kMaxMessageBytes - Prefix::kSize) {
-    fail(Loss::kRejected, true, "it does not speak the protocol of Hoplite nodes");
+    fail(Loss::kRejected, true, "it does not speak the Hoplite protocol");
     return false;
   }
   // A refusal can be read in any version: it is how a mismatch is told.
@@ -136,7 +131,7 @@ void Handshake::handle_message(int fd) {
   } else if (type == Type::kProof && step_ == Step::kAwaitProof) {
     handle_proof(fd, body);
   } else {
-    fail(Loss::kRejected, true, "it does not keep to the handshake");
+    fail(Loss::kRejected, true, "it violated the handshake");
   }
 }
 
@@ -156,20 +151,20 @@ void Handshake::handle_hello(int fd, const std::string& body) {
 
 void Handshake::handle_proof(int fd, const std::string& body) {
   if (!equal_in_constant_time(body, proof_of(!dialling_)))
-    return refuse(fd, Code::kNotAuthorised, "it has another cluster token",
+    return refuse(fd, Code::kNotAuthorised, "it has a different cluster token",
                   "wrong cluster token: both nodes must be started with the same one");
   step_ = Step::kDone;
   if (!dialling_) send_message(fd, Type::kProof, proof_of(false));
   const NodeRef whom = dialling_ ? whom_ : peer_.whom;
   const NodeRef found = dialling_ ? peer_.node : self_;
   if (whom != NodeRef{} && whom != found)
-    fail(Loss::kReplaced, false, "node " + whom.to_string() + " was wanted, but " + found.to_string() + " is there");
+    fail(Loss::kReplaced, false, "expected node " + whom.to_string() + ", found " + found.to_string());
 }
 
 void Handshake::handle_refused(const std::string& body) {
   Refused refused;
   if (!decode(body, refused)) return fail(Loss::kRejected, true, "its refusal is malformed");
-  fail(Loss::kRejected, true, "it refused: " + printable(refused.sentence));
+  fail(Loss::kRejected, true, "it refused: " + printable(refused.sentence.substr(0, kMaxQuoted)));
 }
 
 void Handshake::send_message(int fd, Type type, const std::string& body) {

@@ -19,7 +19,7 @@ void StrangerLog::tell(const std::string& host, const std::string& why) {
   if (told_.size() >= limits_.max_strangers || !told_.insert(host).second) return;
   log_("refused a connection with " + host + ": " + why);
   if (told_.size() == limits_.max_strangers)
-    log_("refused connections of too many hosts; the next ones are not reported for an hour");
+    log_("refused connections from too many hosts; further ones will not be reported for an hour");
 }
 
 }  // namespace hoplite::tcp
