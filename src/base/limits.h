@@ -20,7 +20,8 @@ struct SocketLimits {
   Duration connect = Duration::s(1);
   // Four messages of a few hundred bytes: a process that does not manage them in this time is stopped or overwhelmed.
   Duration greeting = Duration::s(1);
-  std::size_t max_queued_bytes = 64 * kMiB;    // messages for a peer that does not read; then it is taken for dead
+  // Those who send bound what is queued for a peer (max_open_questions, max_backlog_bytes). This is for a defect of theirs.
+  std::size_t max_queued_bytes = 128 * kMiB;
   std::size_t max_strangers = 1024;            // hosts that are named in the log: as many lines, and 100 KiB
   Duration strangers_for = Duration::s(3600);  // then all are named again: a misconfigured node is, every hour
   Duration goodbye = Duration::ms(50);         // peers that are told that we leave may have to be dialled
@@ -116,7 +117,10 @@ struct Limits {
   Duration announce_every = Duration::s(60);    // each home is told everything again this often: repairs what was lost
   std::uint32_t max_parked_requests = 100'000;  // until a new home knows what it should; others are sent again
   std::uint32_t max_deaths = 64;  // since a home was asked; beyond, searching the list is not worth it: all is unknown
-  std::uint32_t facts_per_message = 512;  // announcements are sent in batches of this size (about 50 KiB)
+  std::uint32_t facts_per_message = 512;   // announcements are sent in batches of this size (about 50 KiB)
+  std::uint32_t max_open_questions = 256;  // to one peer; answers of 64 KiB each are 16 MiB. Further ones wait here.
+  // Queued for one peer: further bytes are not sent with the answer, but pulled. More than a link takes in a round trip.
+  std::uint64_t max_backlog_bytes = 1 * kMiB;
 
   // --- broadcast
   std::uint64_t slice_bytes = 0;             // cut objects larger than this into slices; 0 = as the cost model says

@@ -74,6 +74,7 @@ class Node final : private TransportHandler, private ClientHandler, private Prog
   void on_client_gone(ClientKey client) override;
 
   ValidBytes valid(CopyKey copy, std::uint32_t slice) const override;
+  std::uint64_t backlog(NodeRef peer) const override;
 
   ipc::Status status() const;
   ipc::Objects objects() const;

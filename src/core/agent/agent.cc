@@ -38,7 +38,7 @@ Agent::Impl::Impl(AgentOptions options, const Progress& progress, Time now)
       limits_(options_.limits),
       random_(options_.seed),
       membership_(membership_options(options_), now),
-      out_(limits_, membership_, options_.address),
+      out_(limits_, membership_, progress, options_.address),
       tombstones_(limits_.max_tombstones),
       known_(limits_.max_tombstones),
       directory_(membership_.self(), limits_, *this, tombstones_, known_),
@@ -172,13 +172,22 @@ void Agent::Impl::deliver(NodeRef from, const Message& message, std::uint64_t pa
 
 void Agent::Impl::on(const timer::RequestDeadline& t) { stop_request({t.client, t.request}, Code::kTimedOut); }
 
-void Agent::Impl::on(const timer::Want& t) { fetches_.ask(want_of(records_.at(t.id))); }
+void Agent::Impl::on(const timer::Want& t) {
+  if (!fetches_.waits_for_its_turn(t.id)) fetches_.ask(want_of(records_.at(t.id)));
+}
 
-void Agent::Impl::on(const timer::Notify& t) { notices_.ask(t.id); }
+void Agent::Impl::on(const timer::Notify& t) {
+  if (!notices_.waits_for_its_turn(t.id)) notices_.ask(t.id);
+}
 
-void Agent::Impl::on(const timer::Claim& t) { puts_.claim(t.id); }
+void Agent::Impl::on(const timer::Claim& t) {
+  if (!puts_.waits_for_its_turn(t.id)) puts_.claim(t.id);
+}
 
-void Agent::Impl::on(const timer::Errand& t) { send_errand(t.key); }
+void Agent::Impl::on(const timer::Errand& t) {
+  if (out_.is_held(t.key)) errands_.send_at(t.key, out_.now() + limits_.request_retry);
+  else send_errand(t.key);
+}
 
 void Agent::Impl::on(const timer::Room&) {
   room_timer_.reset();

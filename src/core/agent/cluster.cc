@@ -62,6 +62,7 @@ void Agent::Impl::apply(Membership::Output& out) {
     if (change.life != Life::kDead) continue;
     out_.emit(effect::Disconnect{change.node.id});
     out_.forget(change.node);
+    out_.drop_questions(change.node);
     out_.end_detour(change.node.id);
   }
   if (out.refuted) {

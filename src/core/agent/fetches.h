@@ -38,6 +38,8 @@ class Fetches {
   void begin(Want want);
   void ask(Want want);
   void ask_later(const ObjectId& id, Duration delay);
+  // True: other questions to its home are ahead of this one, so that nothing was lost, and the timer runs again.
+  bool waits_for_its_turn(const ObjectId& id);
   // Takes back what was asked of the home, or the place in the queue. Pulls are not touched.
   void stop(const ObjectId& id);
   // There is nothing to take back: it is here, or nobody wants it any more.

@@ -1,6 +1,7 @@
 // This node as a home: messages to the directory, and the directory's words to others.
 #include <algorithm>
 
+#include "base/coverage.h"
 #include "core/agent/impl.h"
 
 namespace hoplite {
@@ -9,10 +10,13 @@ Plan Agent::Impl::make_plan(const Demand& demand) const {
   return hoplite::make_plan(demand, {records_.alive(), link_costs(), limits_});
 }
 
-bool Agent::Impl::can_inline(const ObjectId& id, Version version) const {
+bool Agent::Impl::can_inline(const ObjectId& id, Version version, NodeRef receiver) const {
   const Copy* copy = records_.copy_of(id);
-  return copy != nullptr && copy->version == version && copy->extent.size <= limits_.inline_bytes &&
-         (copy->is_complete() || puts_.may_be_committed(id));
+  if (copy == nullptr || copy->version != version || copy->extent.size > limits_.inline_bytes) return false;
+  if (!copy->is_complete() && !puts_.may_be_committed(id)) return false;
+  if (out_.takes_bytes(receiver)) return true;
+  COVERAGE_MARK(pulled_instead_of_queued);
+  return false;
 }
 
 void Agent::Impl::flush(Directory::Output& homes) {

@@ -150,7 +150,7 @@ class Agent::Impl final : private Directory::Host, private Slots::Host, private 
   // --- home.cc
   bool is_home(NodeRef asker, const ObjectId& id);
   void flush(Directory::Output& out) override;
-  bool can_inline(const ObjectId& id, Version version) const override;
+  bool can_inline(const ObjectId& id, Version version, NodeRef receiver) const override;
   Plan make_plan(const Demand& demand) const override;
   void store_home_copy(const PutRequest& put);
 

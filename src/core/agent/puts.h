@@ -29,6 +29,8 @@ class Puts {
   // Asks the home (again).
   void claim(const ObjectId& id);
   void claim_at(const ObjectId& id, Time when);
+  // True: other questions to its home are ahead of this one, and the timer runs again.
+  bool waits_for_its_turn(const ObjectId& id);
 
   bool contains(const ObjectId& id) const { return puts_.contains(id); }
   // The home has taken the id: others may have the bytes.

@@ -39,8 +39,8 @@ class Directory {
   class Host {
    public:
     virtual ~Host() = default;
-    // This node has all bytes, and they are few enough to travel with an answer.
-    virtual bool can_inline(const ObjectId& id, Version version) const = 0;
+    // This node has all bytes, and they are few enough to travel with an answer to `receiver` now.
+    virtual bool can_inline(const ObjectId& id, Version version, NodeRef receiver) const = 0;
     virtual Plan make_plan(const Demand& demand) const = 0;
     virtual LinkCosts link_costs() const = 0;
   };

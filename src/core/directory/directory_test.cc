@@ -35,7 +35,7 @@ class DirectoryTest : public testing::Test, private Directory::Host {
  protected:
   DirectoryTest() { directory_.set_view(now_, {kHome, kA, kB}, out_); }
 
-  bool can_inline(const ObjectId&, Version) const override { return inline_; }
+  bool can_inline(const ObjectId&, Version, NodeRef) const override { return inline_; }
   Plan make_plan(const Demand&) const override { return {1, std::make_unique<FirstRoot>()}; }
   LinkCosts link_costs() const override { return same_for_all({.hop_s = 100e-6, .bytes_per_s = rate_}); }
 

@@ -218,7 +218,7 @@ void Directory::on_delete(Time now, NodeRef from, const DeleteRequest& request, 
 void Directory::answer_notify(const ObjectId& id, Entry& entry, const Waiter& waiter, Output& out) {
   const Want& want = waiter.want;
   if (want.inline_bytes > 0 && entry.size <= want.inline_bytes && waiter.ref != self_ &&
-      host_.can_inline(id, entry.version)) {
+      host_.can_inline(id, entry.version, waiter.ref)) {
     hold(id, entry, {.ref = waiter.ref, .state = CopyState::kComplete, .request = want.request});
     if (entry.plan) entry.plan->add_root(waiter.ref.id);
     out.sends.push_back({waiter.ref, InlineObject{want.request, id, entry.version, entry.meta}, true});
