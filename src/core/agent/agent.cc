@@ -25,7 +25,7 @@ Time Agent::next_wakeup() const { return impl_->next_wakeup(); }
 NodeRef Agent::self() const { return impl_->self(); }
 bool Agent::has_left() const { return impl_->has_left(); }
 ipc::Status Agent::status() const { return impl_->status(); }
-std::vector<ipc::ObjectInfo> Agent::objects() const { return impl_->objects(); }
+std::vector<ipc::ObjectInfo> Agent::objects(std::size_t at_most) const { return impl_->objects(at_most); }
 std::vector<ipc::NodeInfo> Agent::nodes() const { return impl_->nodes(); }
 std::vector<DirectorySummary> Agent::directory() const { return impl_->directory(); }
 std::uint64_t Agent::repairs() const { return impl_->repairs(); }
@@ -226,33 +226,36 @@ ipc::Status Agent::Impl::status() const {
   s.capacity = table_.allocator().capacity();
   s.used = table_.allocator().used();
   s.pinned = table_.pinned_bytes();
-  for (const Copy* copy : table_.all()) {
-    if (!copy->is_current()) continue;
-    ++(copy->is_complete() ? s.objects : s.growing);
-  }
+  s.objects = table_.complete();
+  s.growing = table_.growing();
   s.members = membership_.alive_count();
   s.directory = directory_.size();
   s.waiting = clients_.pending_count();
   return s;
 }
 
-std::vector<ipc::ObjectInfo> Agent::Impl::objects() const {
+std::vector<ipc::ObjectInfo> Agent::Impl::objects(std::size_t at_most) const {
   std::vector<ipc::ObjectInfo> all;
-  for (const Copy* copy : table_.all()) {
-    if (!copy->is_current()) continue;
-    ipc::ObjectInfo& info = all.emplace_back();
-    info.id = copy->id;
-    info.size = copy->extent.size;
-    info.bytes = copies_.front_bytes(*copy);
-    info.state = copy->state();
-    info.primary = copy->primary;
-    info.views = copy->users(CopyUser::kView);
-    info.children = copy->users(CopyUser::kServe);
-    if (pulls_.is_running(copy->key, 0)) info.parent = pulls_.last_parent(copy->key, 0).id;
-    info.home = records_.home(copy->id).id;
-    info.meta = copy->meta;
-  }
+  table_.visit([&](const Copy& copy) {
+    if (copy.is_current()) all.push_back(describe(copy));
+    return all.size() < at_most;
+  });
   return all;
+}
+
+ipc::ObjectInfo Agent::Impl::describe(const Copy& copy) const {
+  ipc::ObjectInfo info;
+  info.id = copy.id;
+  info.size = copy.extent.size;
+  info.bytes = copies_.front_bytes(copy);
+  info.state = copy.state();
+  info.primary = copy.primary;
+  info.views = copy.users(CopyUser::kView);
+  info.children = copy.users(CopyUser::kServe);
+  if (pulls_.is_running(copy.key, 0)) info.parent = pulls_.last_parent(copy.key, 0).id;
+  info.home = records_.home(copy.id).id;
+  info.meta = copy.meta;
+  return info;
 }
 
 std::vector<ipc::NodeInfo> Agent::Impl::nodes() const {

@@ -41,8 +41,8 @@ class Agent {
   bool has_left() const;
 
   // --- for status displays and the simulator's invariants; none of these changes anything
-  ipc::Status status() const;  // the fields that the agent knows
-  std::vector<ipc::ObjectInfo> objects() const;
+  ipc::Status status() const;                                                         // the fields that the agent knows
+  std::vector<ipc::ObjectInfo> objects(std::size_t at_most = ~std::size_t{0}) const;  // the oldest
   std::vector<ipc::NodeInfo> nodes() const;
   std::vector<DirectorySummary> directory() const;  // what this node keeps as a home
   std::uint64_t repairs() const;                    // of it, see core/directory/directory.h

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -70,6 +71,11 @@ class Fetches {
   void take_granted_room(const ObjectId& id);
   // Its turn came so lately that the object could not have come since.
   bool got_room_just_now(const ObjectId& id) const;
+
+  // Of all that there are.
+  void add_ids(std::set<ObjectId>& ids) const {
+    for (const auto& item : fetches_) ids.insert(item.first);
+  }
 
   void check_invariants() const;
 

@@ -29,7 +29,17 @@ void Agent::Impl::flush(Directory::Output& homes) {
     }
   }
   for (std::string& line : homes.log) out_.emit(effect::Log{std::move(line)});
+  log_lost(homes.lost);
   homes = {};
+}
+
+void Agent::Impl::log_lost(const std::vector<Directory::Output::Lost>& lost) {
+  const bool each = lost.size() <= limits_.max_named;
+  for (const auto& [id, why] : lost) {
+    const std::string others = each ? "" : " and " + std::to_string(lost.size() - 1) + " others";
+    out_.emit(effect::Log{"object " + id.to_string() + others + (each ? " is lost: " : " are lost: ") + why});
+    if (!each) return;
+  }
 }
 
 // Requests only: facts for somebody else's ids are simply not taken.
@@ -102,8 +112,13 @@ void Agent::Impl::on(NodeRef from, const Announce& m) {
   flush(out);
   for (const Tombstone& stone : mine.tombstones)
     if (tombstones_.contains(stone.id)) coordinator_.cancel(stone.id, Code::kDeleted, "the target was deleted");
+  if (m.full_end && m.comparison != 0) out_.send(from, Compared{m.comparison, m.first, m.last, false});
   if (m.rate_kib != 0) rate_estimate_ = (rate_estimate_ * 3 + std::uint64_t{m.rate_kib} * 1024) / 4;
 }
+
+void Agent::Impl::on(NodeRef from, const Compare& m) { out_.send(from, directory_.on_compare(from, m)); }
+
+void Agent::Impl::on(NodeRef from, const Compared& m) { announcer_.on_compared(from, m); }
 
 void Agent::Impl::on(NodeRef from, const Withdraw& m) {
   Directory::Output out;

@@ -50,6 +50,11 @@ class Notices {
   // know: the home will.
   void on_ready(const ObjectId& id);
 
+  // Of all that there are.
+  void add_ids(std::set<ObjectId>& ids) const {
+    for (const auto& item : interests_) ids.insert(item.first);
+  }
+
   void check_invariants() const;
 
  private:

@@ -53,6 +53,11 @@ class Puts {
   // All homes that were asked are told, but for the one that has refused it (nil: none).
   Ended give_up(const ObjectId& id, NodeRef refused_by = {});
 
+  // Of all that there are.
+  void add_ids(std::set<ObjectId>& ids) const {
+    for (const auto& item : puts_) ids.insert(item.first);
+  }
+
   void check_invariants() const;
 
  private:

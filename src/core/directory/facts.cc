@@ -11,12 +11,7 @@ namespace hoplite {
 void Directory::on_announce(Time now, NodeRef from, const Announce& announce, Output& out) {
   if (announce.round != 0)
     recovery_.count_facts(from, announce.round, announce.facts.size() + announce.tombstones.size());
-  if (announce.full_begin) {
-    const auto held = by_node_.find(from.id);
-    unconfirmed_[from.id] = held == by_node_.end() ? std::set<ObjectId>{} : held->second;
-    // What it still wants, it asks again.
-    std::erase_if(parked_, [&](const auto& item) { return item.second.from == from; });
-  }
+  if (announce.full_begin) begin_full(from, announce);
   // First: a receiver that has finished has no parent in the plan any more.
   if (announce.rate_kib != 0 && announce.facts.size() == 1) {
     const auto it = entries_.find(announce.facts.front().id);
@@ -34,6 +29,44 @@ void Directory::on_announce(Time now, NodeRef from, const Announce& announce, Ou
   }
   if (announce.full_end && unconfirmed != unconfirmed_.end())
     withdraw_unconfirmed(now, from, announce.open_requests, out);
+}
+
+void Directory::begin_full(NodeRef from, const Announce& announce) {
+  std::set<ObjectId>& unconfirmed = unconfirmed_[from.id];
+  unconfirmed.clear();
+  const auto held = by_node_.find(from.id);
+  if (held == by_node_.end()) return;
+  const auto end = held->second.upper_bound(Place{announce.last});
+  for (auto it = held->second.lower_bound(Place{announce.first}); it != end; ++it) unconfirmed.insert(*it);
+}
+
+Compared Directory::on_compare(NodeRef from, const Compare& compare) {
+  // What it still wants, it asks again.
+  if (compare.first == 0) std::erase_if(parked_, [&](const auto& item) { return item.second.from == from; });
+  Compared answer{compare.comparison, compare.first, compare.last, false};
+  const auto ids = by_node_.find(from.id);
+  if (ids == by_node_.end()) {
+    answer.differs = compare.digest != 0;
+    return answer;
+  }
+  std::uint64_t digest = 0;
+  std::uint32_t looked_at = 0;
+  const auto end = ids->second.upper_bound(Place{compare.last});
+  for (auto it = ids->second.lower_bound(Place{compare.first}); it != end; ++it) {
+    // It may wait for some of them, and have news of others under way; but not for so many.
+    if (looked_at++ == 2 * limits_.compared_at_once) {
+      COVERAGE_MARK(comparison_cut_short);
+      answer.last = std::max(place_of(*it).value - 1, answer.first);
+      answer.differs = true;
+      return answer;
+    }
+    const Entry& entry = entries_.at(*it);
+    const Holder* holder = entry.holders.find(from.id);
+    if (holder != nullptr && holder->ref == from)
+      digest += copy_digest(*it, entry.version, holder->state == CopyState::kComplete, holder->primary);
+  }
+  answer.differs = digest != compare.digest;
+  return answer;
 }
 
 // Whether the books say that `from` has a copy of this version, or that it waits for a parent: then it may have some of it.
