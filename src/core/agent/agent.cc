@@ -76,6 +76,7 @@ void Agent::Impl::step(Time now, Event& event, Effects& effects) {
     say_goodbye();
     settle();
   }
+  out_.send_due();
   out_.end_step();
 }
 

@@ -67,8 +67,14 @@ void Outbox::ask(NodeRef to, std::uint64_t number, Message message, std::optiona
   Held question{number, std::move(message), bytes};
   if (turn == Turn::kFirst) window.queue.push_front(std::move(question));
   else window.queue.push_back(std::move(question));
-  send_held(to);
+  if (window.held == 1) send_held(to);
+  else due_.insert(to);
   if (is_held(number)) COVERAGE_MARK(question_waits_for_its_turn);
+}
+
+void Outbox::send_due() {
+  for (const NodeRef& to : std::exchange(due_, {}))
+    if (windows_.contains(to)) send_held(to);
 }
 
 bool Outbox::is_held(std::uint64_t number) const {
@@ -83,7 +89,7 @@ void Outbox::answered(std::uint64_t number) {
   asked_.erase(it);
   Window& window = windows_.at(asked.to);
   --(asked.held ? window.held : window.open);
-  send_held(asked.to);
+  due_.insert(asked.to);
 }
 
 void Outbox::send_held(NodeRef to) {
@@ -109,6 +115,7 @@ void Outbox::drop_questions(NodeRef peer) {
 }
 
 void Outbox::check_invariants() const {
+  CHECK(due_.empty(), due_.size());
   std::size_t known = 0;
   for (const auto& [peer, window] : windows_) {
     CHECK(window.open <= limits_.max_open_questions, peer, window.open);

@@ -70,6 +70,9 @@ class Outbox {
   bool is_held(std::uint64_t number) const;
   // It has an answer, even if a better one may come, or nobody cares any more.
   void answered(std::uint64_t number);
+  // Those whose turn has come. Once, at the end of a step: of many that are answered or asked elsewhere in one step, none is
+  // to be sent in between.
+  void send_due();
 
   // --- peers
   // Connections to it are gone: it has to be told again who we are.
@@ -119,6 +122,7 @@ class Outbox {
   std::set<std::uint64_t> open_;
   std::uint64_t next_number_ = 1;
   std::map<NodeRef, Window> windows_;
+  std::set<NodeRef> due_;                                   // windows that may have room
   std::unordered_map<std::uint64_t, Asked> asked_;          // by number; never iterated
   std::unordered_map<NodeRef, std::uint64_t> given_bytes_;  // in this step, which the transport does not know of yet
 };
