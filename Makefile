@@ -77,6 +77,11 @@ bench: setup-bench $(if $(findstring --with-gloo,$(ARGS)),setup-gloo) configure-
 	@cmake --build build/release --parallel $(JOBS) --target bench-programs
 	@bench/run $(ARGS)
 
+.PHONY: soak
+soak: setup-bench configure-release ## daemons at work with every fault there is, each answer checked (MINUTES=30 SEED=7; ARGS=--history)
+	@cmake --build build/release --parallel $(JOBS) --target soak-programs
+	@bench/soak/run --minutes $(or $(MINUTES),30) $(if $(SEED),--seed $(SEED)) $(ARGS)
+
 # --- housekeeping
 
 .PHONY: clean
