@@ -35,9 +35,10 @@ void Agent::Impl::flush(Directory::Output& homes) {
 
 void Agent::Impl::log_lost(const std::vector<Directory::Output::Lost>& lost) {
   const bool each = lost.size() <= limits_.max_named;
+  const std::string are_lost = each ? " is lost: " : " and " + std::to_string(lost.size() - 1) + " others are lost: ";
   for (const auto& [id, why] : lost) {
-    const std::string others = each ? "" : " and " + std::to_string(lost.size() - 1) + " others";
-    out_.emit(effect::Log{"object " + id.to_string() + others + (each ? " is lost: " : " are lost: ") + why});
+    std::string line = "object " + id.to_string();
+    out_.emit(effect::Log{line.append(are_lost).append(why)});
     if (!each) return;
   }
 }

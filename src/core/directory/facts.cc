@@ -55,7 +55,6 @@ Compared Directory::on_compare(NodeRef from, const Compare& compare) {
   for (auto it = ids->second.lower_bound(Place{compare.first}); it != end; ++it) {
     // It may wait for some of them, and have news of others under way; but not for so many.
     if (looked_at++ == 2 * limits_.compared_at_once) {
-      COVERAGE_MARK(comparison_cut_short);
       answer.last = std::max(place_of(*it).value - 1, answer.first);
       answer.differs = true;
       return answer;
