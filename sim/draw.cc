@@ -95,6 +95,9 @@ void draw_rare_limits(RunPlan& plan, std::uint64_t seed) {
   limits.worth_measuring_bytes = one_of<std::uint64_t>(random, {100, 4'000, kMiB});
   limits.small_share = one_of<std::uint32_t>(random, {4, 16, 64});
   limits.reports_per_refresh = one_of<std::uint32_t>(random, {1, 10});
+  limits.max_open_questions = one_of<std::uint32_t>(random, {1, 2, 4, 256});
+  limits.compared_at_once = one_of<std::uint32_t>(random, {1, 2, 5, 512});
+  limits.max_backlog_bytes = one_of<std::uint64_t>(random, {1, 500, 8 * kKiB, kMiB});
   // Reached in no run: what lies beyond them is an error that a client is told, or memory of what must not be forgotten.
   limits.max_meta_bytes = one_of<std::uint64_t>(random, {4 * kKiB, 5 * kKiB});
   limits.max_objects = one_of<std::uint32_t>(random, {10'000, 4'000'000});

@@ -209,6 +209,14 @@ void Network::paths_changed() {
   }
 }
 
+std::uint64_t Network::backlog(NodeIndex from, NodeRef to) const {
+  const auto number = outgoing_[from].find(to);
+  if (number == outgoing_[from].end()) return 0;
+  std::uint64_t bytes = 0;
+  for (const Item& item : connections_[number->second].items) bytes += item.bytes.size();
+  return bytes;
+}
+
 std::size_t Network::open_connections() const {
   return static_cast<std::size_t>(std::count_if(connections_.begin(), connections_.end(),
                                                 [](const Connection& c) { return c.state == State::kOpen; }));

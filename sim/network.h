@@ -52,6 +52,8 @@ class Network {
   void paths_changed();
 
   std::size_t open_connections() const;
+  // Bytes of messages from the one to the other that have not arrived.
+  std::uint64_t backlog(NodeIndex from, NodeRef to) const;
 
  private:
   enum class State : std::uint8_t { kDialling, kOpen, kClosed };

@@ -26,11 +26,15 @@ constexpr std::uint64_t kCheckEvery = 4;
 
 class World::PlaneProgress final : public Progress {
  public:
-  explicit PlaneProgress(const Node& node) : node_(node) {}
-  ValidBytes valid(CopyKey copy, std::uint32_t slice) const override { return node_.plane->data().valid(copy, slice); }
+  PlaneProgress(const World& world, NodeIndex node) : world_(world), node_(node) {}
+  ValidBytes valid(CopyKey copy, std::uint32_t slice) const override {
+    return world_.nodes_[node_].plane->data().valid(copy, slice);
+  }
+  std::uint64_t backlog(NodeRef peer) const override { return world_.network_.backlog(node_, peer); }
 
  private:
-  const Node& node_;
+  const World& world_;
+  NodeIndex node_;
 };
 
 // A failed CHECK ends the run it happened in, with its seed.
@@ -56,7 +60,7 @@ NodeIndex World::add_node(NodeSpec spec) {
   links_.add_node();
   nodes_.emplace_back();
   nodes_.back().spec = std::move(spec);
-  nodes_.back().progress = std::make_unique<PlaneProgress>(nodes_.back());
+  nodes_.back().progress = std::make_unique<PlaneProgress>(*this, node);
   return node;
 }
 

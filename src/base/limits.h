@@ -20,7 +20,8 @@ struct SocketLimits {
   Duration connect = Duration::s(1);
   // Four messages of a few hundred bytes: a process that does not manage them in this time is stopped or overwhelmed.
   Duration greeting = Duration::s(1);
-  std::size_t max_queued_bytes = 64 * kMiB;    // messages for a peer that does not read; then it is taken for dead
+  // Those who send bound what is queued for a peer (max_open_questions, max_backlog_bytes). This is for a defect of theirs.
+  std::size_t max_queued_bytes = 128 * kMiB;
   std::size_t max_strangers = 1024;            // hosts that are named in the log: as many lines, and 100 KiB
   Duration strangers_for = Duration::s(3600);  // then all are named again: a misconfigured node is, every hour
   Duration goodbye = Duration::ms(50);         // peers that are told that we leave may have to be dialled
@@ -121,10 +122,16 @@ struct Limits {
   std::uint32_t max_incarnation = 1U << 31;
 
   // --- directory
-  Duration announce_every = Duration::s(60);    // each home is told everything again this often: repairs what was lost
+  Duration announce_every = Duration::s(60);    // each home compares notes with us this often: repairs what was lost
   std::uint32_t max_parked_requests = 100'000;  // until a new home knows what it should; others are sent again
   std::uint32_t max_deaths = 64;  // since a home was asked; beyond, searching the list is not worth it: all is unknown
-  std::uint32_t facts_per_message = 512;  // announcements are sent in batches of this size (about 50 KiB)
+  std::uint32_t facts_per_message = 512;   // announcements are sent in batches of this size (about 50 KiB)
+  std::uint32_t max_open_questions = 256;  // to one peer; answers of 64 KiB each are 16 MiB. Further ones wait here.
+  // Queued for one peer: further bytes are not sent with the answer, but pulled. More than a link takes in a round trip.
+  std::uint64_t max_backlog_bytes = 1 * kMiB;
+  // Objects that are compared in one step, and told if they differ, before the home has answered: a fraction of a
+  // millisecond, and one message.
+  std::uint32_t compared_at_once = 512;
 
   // --- broadcast
   std::uint64_t slice_bytes = 0;             // cut objects larger than this into slices; 0 = as the cost model says
@@ -147,13 +154,13 @@ struct Limits {
       10;                              // progress of a target, for those who ask; slots say that they live less often
   std::uint32_t max_sources = 10'000;  // of one reduce: 160 KiB of ids
   std::uint64_t max_source_bytes = std::uint64_t{1} << 48;  // sums of such sizes do not overflow
-  std::uint32_t max_named = 5;                              // ids in a sentence about what is awaited
-  std::uint32_t max_names_bytes = 64 * kKiB;                // of its sources, for people; with the ids, half a frame
-  std::uint32_t max_reduces = 10'000;                       // coordinated by one node at a time
-  Duration gather_for = Duration::ms(2);                    // sources that arrive within this are planned together
-  std::uint32_t max_reports = 1'000;                        // of reduces that have ended, kept for those who ask
-  bool always_whole = false;       // for tests: treat every operator as one that needs whole contributions
-  std::uint32_t reduce_width = 0;  // of reduce trees; 0 = as the cost model says
+  std::uint32_t max_named = 5;  // ids in a sentence about what is awaited, and lines about what one death has lost
+  std::uint32_t max_names_bytes = 64 * kKiB;  // of its sources, for people; with the ids, half a frame
+  std::uint32_t max_reduces = 10'000;         // coordinated by one node at a time
+  Duration gather_for = Duration::ms(2);      // sources that arrive within this are planned together
+  std::uint32_t max_reports = 1'000;          // of reduces that have ended, kept for those who ask
+  bool always_whole = false;                  // for tests: treat every operator as one that needs whole contributions
+  std::uint32_t reduce_width = 0;             // of reduce trees; 0 = as the cost model says
   Duration tree_work =
       Duration::ms(1);  // a tree costs before bytes flow: orders, streams, threads to wake; 8 hosts, 2 cores
 

@@ -30,6 +30,7 @@ class RecordingTransport : public Transport {
   void send_to_address(const Address& address, const Message&) override {
     done.push_back("send to " + address.to_string());
   }
+  std::uint64_t backlog(NodeRef) const override { return 0; }
   void disconnect(NodeId node) override { done.push_back("disconnect " + node.to_string()); }
   dataplane::DataPlane& data_plane() override { return plane; }
   TransportStats stats() const override { return {}; }

@@ -49,7 +49,8 @@ std::vector<ipc::Holder> Node::holders() const {
 }
 
 ipc::Objects Node::objects() const {
-  ipc::Objects answer{agent_->objects(), false};
+  // One more than can fit tells that there are more.
+  ipc::Objects answer{agent_->objects(options_.limits.max_message_bytes / kObjectInfoBytes + 1), false};
   std::size_t bytes = kObjectInfoBytes;
   std::size_t fit = 0;
   while (fit < answer.objects.size()) {

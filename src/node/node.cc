@@ -190,6 +190,7 @@ void Node::on_data_plane(DataPlaneEvent event) {
 }
 
 ValidBytes Node::valid(CopyKey copy, std::uint32_t slice) const { return transport_->data_plane().valid(copy, slice); }
+std::uint64_t Node::backlog(NodeRef peer) const { return transport_->backlog(peer); }
 
 // --- events of the clients
 

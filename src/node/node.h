@@ -76,6 +76,7 @@ class Node final : private TransportHandler, private ClientHandler, private Prog
   void on_lease_ended(ClientKey client) override;
 
   ValidBytes valid(CopyKey copy, std::uint32_t slice) const override;
+  std::uint64_t backlog(NodeRef peer) const override;
 
   ipc::Status status() const;
   std::vector<ipc::Holder> holders() const;

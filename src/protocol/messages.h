@@ -191,8 +191,9 @@ struct Tombstone {
   template <typename A> void fields(A& a) { a(id, version, seconds_left); }
 };
 // Facts and tombstones owned by the sender. `round` is 0, or the recovery round they answer. Messages from the one with
-// `full_begin` to the one with `full_end` are all that the sender has for this home: the home forgets the rest, but for
-// answers to requests from `open_requests` on, which may be under way.
+// `full_begin` to the one with `full_end` are all that the sender has for this home from place `first` to `last`: the home
+// forgets the rest, but for answers to requests from `open_requests` on, which may be under way. If they belong to a
+// comparison, the home answers the last one by Compared.
 struct Announce {
   std::uint64_t round = 0;
   bool full_begin = false;
@@ -201,9 +202,28 @@ struct Announce {
   std::vector<Fact> facts;
   std::vector<Tombstone> tombstones;
   std::uint32_t rate_kib = 0;  // the pace of the fetch that a single complete fact ends, KiB/s; 0 = not measured
+  std::uint64_t comparison = 0;
+  std::uint64_t first = 0;
+  std::uint64_t last = ~std::uint64_t{0};
   template <typename A> void fields(A& a) {
-    a(round, full_begin, full_end, open_requests, facts, tombstones, rate_kib);
+    a(round, full_begin, full_end, open_requests, facts, tombstones, rate_kib, comparison, first, last);
   }
+};
+// "Do you believe the same of what I have for you from place `first` to `last`?" Places are those of
+// core/directory/places.h; so is the digest. It counts as of its position among the sender's announcements.
+struct Compare {
+  std::uint64_t comparison = 0;
+  std::uint64_t first = 0;
+  std::uint64_t last = 0;
+  std::uint64_t digest = 0;
+  template <typename A> void fields(A& a) { a(comparison, first, last, digest); }
+};
+struct Compared {  // of a shorter range, if that was too much to look at; `differs`: tell me what you have there
+  std::uint64_t comparison = 0;
+  std::uint64_t first = 0;
+  std::uint64_t last = 0;
+  bool differs = false;
+  template <typename A> void fields(A& a) { a(comparison, first, last, differs); }
 };
 // "I no longer have this copy."
 struct Withdraw {
@@ -396,7 +416,7 @@ using Message =
     std::variant<Ping, Ack, PingRequest, News, Sync, PutRequest, PutReply, Want, Assign, InlineObject, Found, Waiting,
                  WantFailed, Unwant, Announce, Withdraw, EvictRequest, EvictReply, DeleteRequest, DeleteReply, Drop,
                  SetPrimary, RecoverQuery, RecoverReply, NotHome, Relay, Resync, ReduceRequest, AddSources, ReduceReply,
-                 ReduceQuery, ReduceAnswer, SlotOrder, SlotUpdate, SlotEnd, PassOn>;
+                 ReduceQuery, ReduceAnswer, SlotOrder, SlotUpdate, SlotEnd, PassOn, Compare, Compared>;
 
 // Appends type and fields; the payload, if any, goes right behind.
 void encode_message(const Message& message, std::string& out);

@@ -55,6 +55,8 @@ class Transport {
   // `payload` is copied before the call returns.
   virtual void send(NodeRef to, const Address& address, const Message& message, ByteView payload) = 0;
   virtual void send_to_address(const Address& address, const Message& message) = 0;
+  // Bytes of messages to this node that have not been given to the kernel.
+  virtual std::uint64_t backlog(NodeRef to) const = 0;
   // Closes the links of the data plane, too.
   virtual void disconnect(NodeId node) = 0;
 

@@ -26,7 +26,7 @@ NodeRef Agent::self() const { return impl_->self(); }
 bool Agent::has_left() const { return impl_->has_left(); }
 ipc::Status Agent::status() const { return impl_->status(); }
 std::vector<ClientHolding> Agent::holdings() const { return impl_->holdings(); }
-std::vector<ipc::ObjectInfo> Agent::objects() const { return impl_->objects(); }
+std::vector<ipc::ObjectInfo> Agent::objects(std::size_t at_most) const { return impl_->objects(at_most); }
 std::vector<ipc::NodeInfo> Agent::nodes() const { return impl_->nodes(); }
 std::vector<DirectorySummary> Agent::directory() const { return impl_->directory(); }
 std::uint64_t Agent::repairs() const { return impl_->repairs(); }
@@ -39,7 +39,7 @@ Agent::Impl::Impl(AgentOptions options, const Progress& progress, Time now)
       limits_(options_.limits),
       random_(options_.seed),
       membership_(membership_options(options_), now),
-      out_(limits_, membership_, options_.address),
+      out_(limits_, membership_, progress, options_.address),
       tombstones_(limits_.max_tombstones),
       known_(limits_.max_tombstones),
       directory_(membership_.self(), limits_, *this, tombstones_, known_),
@@ -77,6 +77,7 @@ void Agent::Impl::step(Time now, Event& event, Effects& effects) {
     say_goodbye();
     settle();
   }
+  out_.send_due();
   out_.end_step();
 }
 
@@ -173,13 +174,22 @@ void Agent::Impl::deliver(NodeRef from, const Message& message, std::uint64_t pa
 
 void Agent::Impl::on(const timer::RequestDeadline& t) { stop_request({t.client, t.request}, Code::kTimedOut); }
 
-void Agent::Impl::on(const timer::Want& t) { fetches_.ask(want_of(records_.at(t.id))); }
+void Agent::Impl::on(const timer::Want& t) {
+  if (!fetches_.waits_for_its_turn(t.id)) fetches_.ask(want_of(records_.at(t.id)));
+}
 
-void Agent::Impl::on(const timer::Notify& t) { notices_.ask(t.id); }
+void Agent::Impl::on(const timer::Notify& t) {
+  if (!notices_.waits_for_its_turn(t.id)) notices_.ask(t.id);
+}
 
-void Agent::Impl::on(const timer::Claim& t) { puts_.claim(t.id); }
+void Agent::Impl::on(const timer::Claim& t) {
+  if (!puts_.waits_for_its_turn(t.id)) puts_.claim(t.id);
+}
 
-void Agent::Impl::on(const timer::Errand& t) { send_errand(t.key); }
+void Agent::Impl::on(const timer::Errand& t) {
+  if (out_.is_held(t.key)) errands_.send_at(t.key, out_.now() + limits_.request_retry);
+  else send_errand(t.key);
+}
 
 void Agent::Impl::on(const timer::Room&) {
   room_timer_.reset();
@@ -218,33 +228,36 @@ ipc::Status Agent::Impl::status() const {
   s.capacity = table_.allocator().capacity();
   s.used = table_.allocator().used();
   s.pinned = table_.pinned_bytes();
-  for (const Copy* copy : table_.all()) {
-    if (!copy->is_current()) continue;
-    ++(copy->is_complete() ? s.objects : s.growing);
-  }
+  s.objects = table_.complete();
+  s.growing = table_.growing();
   s.members = membership_.alive_count();
   s.directory = directory_.size();
   s.waiting = clients_.pending_count();
   return s;
 }
 
-std::vector<ipc::ObjectInfo> Agent::Impl::objects() const {
+std::vector<ipc::ObjectInfo> Agent::Impl::objects(std::size_t at_most) const {
   std::vector<ipc::ObjectInfo> all;
-  for (const Copy* copy : table_.all()) {
-    if (!copy->is_current()) continue;
-    ipc::ObjectInfo& info = all.emplace_back();
-    info.id = copy->id;
-    info.size = copy->extent.size;
-    info.bytes = copies_.front_bytes(*copy);
-    info.state = copy->state();
-    info.primary = copy->primary;
-    info.views = copy->users(CopyUser::kView);
-    info.children = copy->users(CopyUser::kServe);
-    if (pulls_.is_running(copy->key, 0)) info.parent = pulls_.last_parent(copy->key, 0).id;
-    info.home = records_.home(copy->id).id;
-    info.meta = copy->meta;
-  }
+  table_.visit([&](const Copy& copy) {
+    if (copy.is_current()) all.push_back(describe(copy));
+    return all.size() < at_most;
+  });
   return all;
+}
+
+ipc::ObjectInfo Agent::Impl::describe(const Copy& copy) const {
+  ipc::ObjectInfo info;
+  info.id = copy.id;
+  info.size = copy.extent.size;
+  info.bytes = copies_.front_bytes(copy);
+  info.state = copy.state();
+  info.primary = copy.primary;
+  info.views = copy.users(CopyUser::kView);
+  info.children = copy.users(CopyUser::kServe);
+  if (pulls_.is_running(copy.key, 0)) info.parent = pulls_.last_parent(copy.key, 0).id;
+  info.home = records_.home(copy.id).id;
+  info.meta = copy.meta;
+  return info;
 }
 
 std::vector<ipc::NodeInfo> Agent::Impl::nodes() const {

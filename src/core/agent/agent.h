@@ -43,7 +43,7 @@ class Agent {
   // --- for status displays and the simulator's invariants; none of these changes anything
   ipc::Status status() const;  // the fields that the agent knows
   std::vector<ClientHolding> holdings() const;
-  std::vector<ipc::ObjectInfo> objects() const;
+  std::vector<ipc::ObjectInfo> objects(std::size_t at_most = ~std::size_t{0}) const;  // the oldest
   std::vector<ipc::NodeInfo> nodes() const;
   std::vector<DirectorySummary> directory() const;  // what this node keeps as a home
   std::uint64_t repairs() const;                    // of it, see core/directory/directory.h

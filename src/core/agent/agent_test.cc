@@ -23,6 +23,7 @@ class AgentTest : public testing::Test, protected Progress {
     return options;
   }
   ValidBytes valid(CopyKey, std::uint32_t) const override { return {}; }
+  std::uint64_t backlog(NodeRef) const override { return 0; }
 
   // The replies to this request, of those that the step brings.
   template <typename R> std::vector<R> ask(ClientKey client, ipc::Request request, std::uint64_t payload_bytes = 0) {

@@ -49,6 +49,7 @@ void Agent::Impl::on(NodeRef from, const Sync& m) {
 
 void Agent::Impl::on(const event::PeerLost& e) {
   out_.forget(e.peer);
+  announcer_.stop_comparing(e.peer);
   Membership::Output out;
   membership_.on_peer_lost(out_.now(), e.peer, e.why, out);
   apply(out);
@@ -62,12 +63,15 @@ void Agent::Impl::apply(Membership::Output& out) {
     if (change.life != Life::kDead) continue;
     out_.emit(effect::Disconnect{change.node.id});
     out_.forget(change.node);
+    out_.drop_questions(change.node);
+    announcer_.stop_comparing(change.node);
     out_.end_detour(change.node.id);
   }
   if (out.refuted) {
     COVERAGE_MARK(came_back_from_the_dead);
     out_.emit(effect::Log{"this node was declared dead by others and rejoins as " + self().to_string()});
     out_.forget_all();
+    announcer_.stop_comparing();
     directory_.reset(self());
     coordinator_.forget_all();
     slots_.drop_all();
@@ -128,7 +132,8 @@ void Agent::Impl::update_view(const std::vector<Membership::Change>& changes, bo
 
 // What is waited for from its home, again: the home is new, or messages were lost.
 void Agent::Impl::ask_again(const ObjectId& id) {
-  if (Copy* copy = records_.copy_of(id)) copy->evict_asked = false;
+  if (evictions_.erase(id) > 0)
+    if (Copy* copy = records_.copy_of(id)) copy->evict_asked = false;
   if (puts_.contains(id)) puts_.claim(id);
   if (fetches_.is_asking(id)) fetches_.ask(want_of(records_.at(id)));
   if (notices_.contains(id)) notices_.ask(id);
@@ -167,18 +172,32 @@ void Agent::Impl::on(const timer::Resync& t) {
   out_.send(peer, Resync{});
 }
 
-// Messages between us and `peer` may have been lost with a connection: everything once more.
+// Messages between us and `peer` may have been lost with a connection.
 void Agent::Impl::resync(NodeRef peer) {
-  announcer_.tell_everything(peer);
-  for (const ObjectId& id : records_.of_home(peer.id)) ask_again(id);
+  if (out_.detour(peer.id)) announcer_.tell_all(peer);
+  else announcer_.compare(peer);
+  announcer_.tell_tombstones(peer);
+  ask_everything_again(peer);
   for (const std::uint64_t key : errands_.sent_to(peer)) send_errand(key);
   slots_.report_to(peer);
   coordinator_.ask_again(peer);
 }
 
+void Agent::Impl::ask_everything_again(NodeRef home) {
+  std::set<ObjectId> open = evictions_;
+  puts_.add_ids(open);
+  fetches_.add_ids(open);
+  notices_.add_ids(open);
+  for (const ObjectId& id : open) {
+    const Record* record = records_.find(id);
+    if (record == nullptr) evictions_.erase(id);
+    else if (record->home == home) ask_again(id);
+  }
+}
+
 void Agent::Impl::on(NodeRef from, const Resync&) { resync(from); }
 
-// One home after the other, so that each hears of us once in announce_every.
+// One home after the other, so that each hears of us once in announce_every. We need not tell ourselves.
 void Agent::Impl::on(const timer::Refresh&) {
   const std::vector<NodeRef>& alive = records_.alive();
   timers_.set(refresh_timer_, out_.now() + limits_.announce_every / static_cast<std::int64_t>(alive.size()),
@@ -187,7 +206,7 @@ void Agent::Impl::on(const timer::Refresh&) {
   const auto next = std::ranges::upper_bound(alive, refreshed_last_, {}, &NodeRef::id);
   const NodeRef home = next == alive.end() ? alive.front() : *next;
   refreshed_last_ = home.id;
-  resync(home);
+  if (home != self() && !announcer_.goes_on(home)) resync(home);
 }
 
 void Agent::Impl::on(NodeRef from, const RecoverQuery& m) {

@@ -130,12 +130,14 @@ struct ClientHolding {
   std::uint64_t views = 0;
 };
 
-// What the agent may ask of the data plane at any time: how far an opened copy is.
+// What the agent may ask of the data plane and the transport at any time: how far things are.
 class Progress {
  public:
   virtual ~Progress() = default;
-  // Nothing for a copy that is not open.
+  // Of an opened copy. Nothing for one that is not open.
   virtual ValidBytes valid(CopyKey copy, std::uint32_t slice) const = 0;
+  // Bytes of messages that were given out for this node and have not left.
+  virtual std::uint64_t backlog(NodeRef peer) const = 0;
 };
 
 }  // namespace hoplite

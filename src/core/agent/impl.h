@@ -53,7 +53,8 @@ class Agent::Impl final : private Directory::Host, private Slots::Host, private 
   bool has_left() const { return leaving_ == Leaving::kGone; }
   ipc::Status status() const;
   std::vector<ClientHolding> holdings() const { return clients_.holdings(); }
-  std::vector<ipc::ObjectInfo> objects() const;
+  std::vector<ipc::ObjectInfo> objects(std::size_t at_most) const;
+  ipc::ObjectInfo describe(const Copy& copy) const;
   std::vector<ipc::NodeInfo> nodes() const;
   std::vector<Directory::Summary> directory() const { return directory_.summary(); }
   std::uint64_t repairs() const { return directory_.repairs(); }
@@ -120,6 +121,8 @@ class Agent::Impl final : private Directory::Host, private Slots::Host, private 
   void on(NodeRef from, const WantFailed& m);
   void on(NodeRef from, const Unwant& m);
   void on(NodeRef from, const Announce& m);
+  void on(NodeRef from, const Compare& m);
+  void on(NodeRef from, const Compared& m);
   void on(NodeRef from, const Withdraw& m);
   void on(NodeRef from, const EvictRequest& m);
   void on(NodeRef from, const EvictReply& m);
@@ -145,6 +148,7 @@ class Agent::Impl final : private Directory::Host, private Slots::Host, private 
   void apply(Membership::Output& out);
   void update_view(const std::vector<Membership::Change>& changes, bool all);
   void ask_again(const ObjectId& id);
+  void ask_everything_again(NodeRef home);
   void resync_at(NodeId peer, Time when);
   void end_detour(NodeId peer);
   void resync(NodeRef peer);
@@ -152,7 +156,8 @@ class Agent::Impl final : private Directory::Host, private Slots::Host, private 
   // --- home.cc
   bool is_home(NodeRef asker, const ObjectId& id);
   void flush(Directory::Output& out) override;
-  bool can_inline(const ObjectId& id, Version version) const override;
+  void log_lost(const std::vector<Directory::Output::Lost>& lost);
+  bool can_inline(const ObjectId& id, Version version, NodeRef receiver) const override;
   Plan make_plan(const Demand& demand) const override;
   void store_home_copy(const PutRequest& put);
 
@@ -288,6 +293,7 @@ class Agent::Impl final : private Directory::Host, private Slots::Host, private 
   std::map<NodeId, std::optional<Timers::Handle>> resyncs_;
   std::optional<Timers::Handle> refresh_timer_;
   NodeId refreshed_last_;
+  std::set<ObjectId> evictions_;  // that homes were asked for
 
   enum class Leaving : std::uint8_t { kNo, kDraining, kGone } leaving_ = Leaving::kNo;
   std::optional<Timers::Handle> leave_timer_;

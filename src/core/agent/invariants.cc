@@ -9,6 +9,7 @@ namespace hoplite {
 void Agent::Impl::check_invariants() const {
   CHECK(is_settled());
   membership_.check_invariants();
+  out_.check_invariants();
   directory_.check_invariants();
   table_.check_invariants();
   records_.check_invariants();

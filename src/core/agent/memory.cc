@@ -14,6 +14,7 @@ void Agent::Impl::retire(Record& record) {
   gets_.reset(record.id);
   refuse_parked(record.id);
   record.copy = 0;
+  evictions_.erase(record.id);
   if (fetches_.state(record.id) == Fetches::State::kPulling) fetches_.end(record.id);
   pulls_.forget(copy->key);
   table_.become(*copy, CopyLife::kRetired);
@@ -50,6 +51,7 @@ void Agent::Impl::evict_for(std::uint64_t bytes) {
   for (CopyKey key : table_.eviction_candidates(out_.now(), bytes * 2)) {
     Copy& copy = table_.at(key);
     copy.evict_asked = true;
+    evictions_.insert(copy.id);
     asked = true;
     out_.send(records_.at(copy.id).home, EvictRequest{copy.id, copy.version});
   }
@@ -61,6 +63,7 @@ void Agent::Impl::on(NodeRef from, const EvictReply& m) {
   Copy* copy = records_.copy_of(m.id);
   if (copy == nullptr || r->home != from || copy->version != m.version || !copy->evict_asked) return;
   copy->evict_asked = false;
+  evictions_.erase(m.id);
   if (!m.granted) {
     COVERAGE_MARK(eviction_denied);
     copy->evict_not_before = out_.now() + limits_.request_retry;  // others first

@@ -84,13 +84,25 @@ void Notices::ask(const ObjectId& id) {
   want.mode = WantMode::kNotify;
   want.wait_if_lost = interest.watchers.empty() || interest.if_put_again;
   want.inline_bytes = interest.welcome_bytes;
-  out_.send(records_.at(id).home, std::move(want));
+  out_.ask(records_.at(id).home, interest.number, std::move(want));
+}
+
+bool Notices::waits_for_its_turn(const ObjectId& id) {
+  if (!out_.is_held(interests_.at(id).number)) return false;
+  ask_at(id, out_.now() + limits_.request_retry);
+  return true;
+}
+
+void Notices::on_waiting(const ObjectId& id) {
+  out_.answered(interests_.at(id).number);
+  ask_at(id, out_.now() + limits_.want_refresh);
 }
 
 void Notices::ask_at(const ObjectId& id, Time when) { timers_.set(interests_.at(id).timer, when, timer::Notify{id}); }
 
 void Notices::on_failed(const ObjectId& id, Code code) {
   Interest& interest = interests_.at(id);
+  out_.answered(interest.number);
   ask_at(id, out_.now() + limits_.want_refresh);
   interest.if_put_again = code == Code::kLost;
   if (interest.if_put_again) ask(id);

@@ -41,12 +41,19 @@ class Notices {
   bool has_asked(const ObjectId& id, std::uint64_t number) const;
   void ask(const ObjectId& id);
   void ask_at(const ObjectId& id, Time when);
-  void on_waiting(const ObjectId& id) { ask_at(id, out_.now() + limits_.want_refresh); }
+  // True: other questions to its home are ahead of this one, and the timer runs again.
+  bool waits_for_its_turn(const ObjectId& id);
+  void on_waiting(const ObjectId& id);
   // For a wait, a deleted or lost object is not ready; it may be put again.
   void on_failed(const ObjectId& id, Code code);
   // It is committed, here or elsewhere: waits have it. Reduces that watch it still have heard of a holder that is dead, as we
   // know: the home will.
   void on_ready(const ObjectId& id);
+
+  // Of all that there are.
+  void add_ids(std::set<ObjectId>& ids) const {
+    for (const auto& item : interests_) ids.insert(item.first);
+  }
 
   void check_invariants() const;
 

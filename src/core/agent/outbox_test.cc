@@ -71,5 +71,96 @@ TEST_F(OutboxTest, TheOldestOpenQuestionIsKnown) {
   EXPECT_EQ(out_.oldest_open(), second + 2) << "everything has its answer";
 }
 
+// --- questions that wait for their turn ----------------------------------------------------------------------------------
+
+class QuestionsTest : public PartsTest {
+ protected:
+  QuestionsTest() { limits_.max_open_questions = 2; }
+  std::uint64_t ask(NodeRef to, Outbox::Turn turn = Outbox::Turn::kLast) {
+    const std::uint64_t number = out_.open_question();
+    Want want;
+    want.request = number;
+    out_.ask(to, number, want, {}, turn);
+    out_.send_due();
+    out_.check_invariants();
+    return number;
+  }
+  std::vector<std::uint64_t> asked(NodeRef to) {
+    out_.send_due();
+    std::vector<std::uint64_t> numbers;
+    for (const Want& want : sent<Want>(to)) numbers.push_back(want.request);
+    return numbers;
+  }
+  using Numbers = std::vector<std::uint64_t>;
+};
+
+TEST_F(QuestionsTest, SoManyAreOpenAndTheOthersFollowInOrder) {
+  const Numbers n = {ask(kPeer), ask(kPeer), ask(kPeer), ask(kPeer), ask(kPeer)};
+  EXPECT_EQ(asked(kPeer), (Numbers{n[0], n[1]}));
+  EXPECT_TRUE(out_.is_held(n[2]));
+  EXPECT_EQ(asked(kOther), Numbers{}) << "peers do not wait for each other";
+  const std::uint64_t other = ask(kOther);
+  EXPECT_EQ(asked(kOther), Numbers{other});
+  out_.answered(n[1]);
+  EXPECT_EQ(asked(kPeer), (Numbers{n[0], n[1], n[2]}));
+  EXPECT_TRUE(out_.is_open(n[1])) << "there may be a better answer";
+  out_.close_question(n[0]);
+  EXPECT_EQ(asked(kPeer), (Numbers{n[0], n[1], n[2], n[3]}));
+  out_.answered(n[0]);
+  EXPECT_EQ(asked(kPeer).size(), 4u) << "an answer counts once";
+  out_.check_invariants();
+}
+
+TEST_F(QuestionsTest, WhatIsTakenBackIsNotAsked) {
+  const Numbers n = {ask(kPeer), ask(kPeer), ask(kPeer), ask(kPeer)};
+  out_.close_question(n[2]);
+  out_.close_question(n[0]);
+  EXPECT_EQ(asked(kPeer), (Numbers{n[0], n[1], n[3]}));
+  out_.close_question(n[1]);
+  out_.close_question(n[3]);
+  out_.send_due();
+  out_.check_invariants();
+}
+
+TEST_F(QuestionsTest, WhatGoesOnWithSomethingIsAskedFirst) {
+  const Numbers n = {ask(kPeer), ask(kPeer), ask(kPeer), ask(kPeer, Outbox::Turn::kFirst)};
+  out_.answered(n[0]);
+  EXPECT_EQ(asked(kPeer).back(), n[3]);
+}
+
+TEST_F(QuestionsTest, TheDeadAreNotAskedAndDoNotAnswer) {
+  const Numbers n = {ask(kPeer), ask(kPeer), ask(kPeer)};
+  out_.drop_questions(kPeer);
+  EXPECT_FALSE(out_.is_held(n[2]));
+  for (const std::uint64_t number : n) out_.close_question(number);
+  EXPECT_EQ(asked(kPeer).size(), 2u);
+  out_.check_invariants();
+}
+
+TEST_F(QuestionsTest, WhatIsAskedElsewhereInTheSameStepIsNotSentInBetween) {
+  const Numbers n = {ask(kPeer), ask(kPeer), ask(kPeer), ask(kPeer)};
+  for (const std::uint64_t number : n) out_.answered(number);
+  EXPECT_EQ(asked(kPeer), (Numbers{n[0], n[1]}));
+}
+
+TEST_F(QuestionsTest, WhatWeAskOurselvesWaitsForNobody) {
+  for (int i = 0; i < 5; ++i) ask(kSelf);
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(std::holds_alternative<Want>(out_.take_local()));
+}
+
+TEST_F(OutboxTest, BytesTravelWithAnswersUntilTooManyAreQueued) {
+  limits_.max_backlog_bytes = 100;
+  EXPECT_TRUE(out_.takes_bytes(kPeer));
+  out_.send_with_bytes(kPeer, InlineObject{}, Extent{0, 60});
+  EXPECT_TRUE(out_.takes_bytes(kPeer));
+  out_.send_with_bytes(kPeer, InlineObject{}, Extent{0, 60});
+  EXPECT_FALSE(out_.takes_bytes(kPeer)) << "the transport has not seen them yet";
+  EXPECT_TRUE(out_.takes_bytes(kOther));
+  pass(Duration::ms(1));
+  EXPECT_TRUE(out_.takes_bytes(kPeer));
+  backlog_ = 100;
+  EXPECT_FALSE(out_.takes_bytes(kPeer));
+}
+
 }  // namespace
 }  // namespace hoplite

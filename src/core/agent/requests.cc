@@ -64,6 +64,7 @@ void Agent::Impl::stop_request(const RequestKey& key, Code code) {
       if (code != Code::kTimedOut) fail_it(code, why + "wait");
       return notices_.end_wait(key);
     case Clients::Kind::kErrand: {
+      out_.answered(pending.errand);
       const Errands::Errand errand = errands_.take(pending.errand);
       return fail_it(code, who + ": home " + errand.home.id.to_string() + " has not answered");
     }
@@ -133,10 +134,15 @@ void Agent::Impl::ask_home(const RequestKey& asked, const ObjectId& id, std::int
 
 void Agent::Impl::send_errand(std::uint64_t key) {
   const NodeRef to = records_.home(errands_.find(key)->id);
-  out_.send(to, errands_.send_to(key, to, out_.now()));
+  const Message& message = errands_.send_to(key, to, out_.now());
+  // A delete waits for every holder and its answer is short: it takes no turn from others.
+  if (std::holds_alternative<DeleteRequest>(message)) return out_.send(to, message);
+  out_.answered(key);
+  out_.ask(to, key, message);
 }
 
 void Agent::Impl::end_errand(std::uint64_t key, ipc::Reply answer) {
+  out_.answered(key);
   clients_.answer(errands_.take(key).asked, std::move(answer));
 }
 

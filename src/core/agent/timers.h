@@ -33,7 +33,7 @@ struct Errand {  // send it to the home again
   std::uint64_t key = 0;
 };
 struct Room {};  // try again to make room
-struct Resync {  // announce everything again
+struct Resync {  // messages may have been lost: compare notes, ask again
   NodeId peer;
 };
 struct SlotReport {  // tell the coordinator how things are

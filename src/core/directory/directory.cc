@@ -74,7 +74,7 @@ void Directory::node_died(Time now, NodeRef node, Output& out) {
   for (const ObjectId& id : deletes) dropped(id, node, out);
   const auto it = by_node_.find(node.id);
   if (it == by_node_.end()) return;
-  const std::set<ObjectId> ids = it->second;
+  const PlacedIds ids = it->second;
   for (const ObjectId& id : ids) {
     Entry& entry = entries_.at(id);
     std::erase_if(entry.waiters, [&](const auto& item) { return item.second.ref == node; });
@@ -270,8 +270,8 @@ void Directory::declare_lost(Time now, const ObjectId& id, Entry& entry, Output&
   entry.slices = 0;
   entry.lost_until = now + limits_.tombstone_life;
   lost_.emplace_back(entry.lost_until, id);
-  out.log.push_back("object " + described(id, name_in_metadata(id, entry.meta)) + " is lost: " +
-                    (entry.lost_why.empty() ? "every complete copy was on nodes that died" : entry.lost_why));
+  out.lost.push_back({id, name_in_metadata(id, entry.meta),
+                      entry.lost_why.empty() ? "every complete copy was on nodes that died" : entry.lost_why});
   for (auto it = entry.waiters.begin(); it != entry.waiters.end();) {
     const Waiter& waiter = it->second;
     if (waiter.want.wait_if_lost) {

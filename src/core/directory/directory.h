@@ -26,6 +26,7 @@
 #include "core/broadcast/planner.h"
 #include "core/broadcast/relay_plan.h"
 #include "core/directory/holders.h"
+#include "core/directory/places.h"
 #include "core/directory/recovery.h"
 #include "core/directory/summary.h"
 #include "core/directory/version_memory.h"
@@ -39,8 +40,8 @@ class Directory {
   class Host {
    public:
     virtual ~Host() = default;
-    // This node has all bytes, and they are few enough to travel with an answer.
-    virtual bool can_inline(const ObjectId& id, Version version) const = 0;
+    // This node has all bytes, and they are few enough to travel with an answer to `receiver` now.
+    virtual bool can_inline(const ObjectId& id, Version version, NodeRef receiver) const = 0;
     virtual Plan make_plan(const Demand& demand) const = 0;
     virtual LinkCosts link_costs() const = 0;
   };
@@ -53,6 +54,13 @@ class Directory {
   struct Output {
     std::vector<Outgoing> sends;
     std::vector<std::string> log;
+    // For a line of its own each, or one line for all: a death may lose very many.
+    struct Lost {
+      ObjectId id;
+      std::string name;  // that the user gave, or empty
+      std::string why;
+    };
+    std::vector<Lost> lost;
   };
 
   using Holder = DirectoryHolder;
@@ -76,6 +84,8 @@ class Directory {
   void on_want(Time now, NodeRef from, const Want& want, Output& out);
   void on_unwant(Time now, NodeRef from, const Unwant& unwant, Output& out);
   void on_announce(Time now, NodeRef from, const Announce& announce, Output& out);
+  // Whether what `from` has there is what the books say.
+  Compared on_compare(NodeRef from, const Compare& compare);
   void on_withdraw(Time now, NodeRef from, const Withdraw& withdraw, Output& out);
   void on_evict(Time now, NodeRef from, const EvictRequest& request, Output& out);
   void on_delete(Time now, NodeRef from, const DeleteRequest& request, Output& out);
@@ -140,6 +150,7 @@ class Directory {
   void replay_parked(Time now, Output& out);
   void after_settling(Time now, Output& out);
 
+  void begin_full(NodeRef from, const Announce& announce);
   bool knows(NodeRef from, const Fact& fact) const;
   void take_fact(Time now, NodeRef from, const Fact& fact, Output& out);
   bool take_version(const ObjectId& id, Entry& entry, NodeRef from, const Fact& fact, Output& out);
@@ -180,7 +191,7 @@ class Directory {
   Recovery recovery_;
   std::vector<NodeRef> alive_;
   Entries entries_;
-  std::map<NodeId, std::set<ObjectId>> by_node_;  // entries in which a node holds or waits
+  std::map<NodeId, PlacedIds> by_node_;  // entries in which a node holds or waits
   VersionMemory& tombstones_;
   const VersionMemory& known_;
   // Waiters who have not heard that they have to wait. Most never need to: what they want is about to be put.

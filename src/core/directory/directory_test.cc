@@ -35,7 +35,7 @@ class DirectoryTest : public testing::Test, private Directory::Host {
  protected:
   DirectoryTest() { directory_.set_view(now_, {kHome, kA, kB}, out_); }
 
-  bool can_inline(const ObjectId&, Version) const override { return inline_; }
+  bool can_inline(const ObjectId&, Version, NodeRef) const override { return inline_; }
   Plan make_plan(const Demand&) const override { return {1, std::make_unique<FirstRoot>()}; }
   LinkCosts link_costs() const override { return same_for_all({.hop_s = 100e-6, .bytes_per_s = rate_}); }
 
@@ -282,6 +282,50 @@ TEST_F(DirectoryTest, AFullAnnouncementSparesAnswersThatAreUnderWay) {
   full.open_requests = request_;
   directory_.on_announce(now_, kB, full, out_);
   EXPECT_EQ(directory_.summary().front().holders.size(), 2u);
+}
+
+TEST_F(DirectoryTest, AFullAnnouncementOfARangeDeniesNothingElse) {
+  put(kA, 10);
+  tell(kB, 10, CopyState::kComplete);
+  Announce range;
+  range.full_begin = range.full_end = true;
+  range.open_requests = request_ + 1;
+  range.first = place_of(kId).value + 1;
+  directory_.on_announce(now_, kB, range, out_);
+  EXPECT_EQ(directory_.summary().front().holders.size(), 2u);
+  range.first = range.last = place_of(kId).value;
+  directory_.on_announce(now_, kB, range, out_);
+  EXPECT_EQ(directory_.summary().front().holders.size(), 1u);
+}
+
+TEST_F(DirectoryTest, ComparingTellsWhetherTheBooksAreRight) {
+  put(kA, 10);
+  const auto differs = [&](NodeRef node, std::uint64_t digest) {
+    return directory_.on_compare(node, {1, 0, ~0ULL, digest}).differs;
+  };
+  EXPECT_FALSE(differs(kA, copy_digest(kId, 10, true, true)));
+  EXPECT_TRUE(differs(kA, 0));
+  EXPECT_TRUE(differs(kA, copy_digest(kId, 11, true, true))) << "another version";
+  EXPECT_TRUE(differs(kA, copy_digest(kId, 10, true, false))) << "not kept";
+  EXPECT_FALSE(differs(kB, 0));
+  want(kC, false, WantMode::kNotify, {kHome.id.value, 8});
+  EXPECT_FALSE(differs(kC, 0)) << "waiting is not having";
+}
+
+TEST_F(DirectoryTest, AComparisonIsCutShortWhereTheBooksHaveTooMuch) {
+  const std::uint32_t many = 2 * Limits{}.compared_at_once + 10;
+  PlacedIds ids;
+  for (std::uint64_t n = 0; n < many; ++n) {
+    const ObjectId id{kHome.id.value, 1000 + n};
+    ids.insert(id);
+    Announce one;
+    one.facts.push_back({id, 10, 17, "", CopyState::kComplete, true, true, 1, 0});
+    directory_.on_announce(now_, kA, one, out_);
+  }
+  const Compared answer = directory_.on_compare(kA, {1, 0, ~0ULL, 0});
+  EXPECT_TRUE(answer.differs);
+  const auto covered = std::distance(ids.begin(), ids.upper_bound(Place{answer.last}));
+  EXPECT_EQ(covered, 2 * Limits{}.compared_at_once);
 }
 
 TEST_F(DirectoryTest, ADeleteEndsWhenTheLastHolderDies) {

@@ -12,12 +12,7 @@ namespace hoplite {
 void Directory::on_announce(Time now, NodeRef from, const Announce& announce, Output& out) {
   if (announce.round != 0)
     recovery_.count_facts(from, announce.round, announce.facts.size() + announce.tombstones.size());
-  if (announce.full_begin) {
-    const auto held = by_node_.find(from.id);
-    unconfirmed_[from.id] = held == by_node_.end() ? std::set<ObjectId>{} : held->second;
-    // What it still wants, it asks again.
-    std::erase_if(parked_, [&](const auto& item) { return item.second.from == from; });
-  }
+  if (announce.full_begin) begin_full(from, announce);
   // First: a receiver that has finished has no parent in the plan any more.
   if (announce.rate_kib != 0 && announce.facts.size() == 1) {
     const auto it = entries_.find(announce.facts.front().id);
@@ -35,6 +30,43 @@ void Directory::on_announce(Time now, NodeRef from, const Announce& announce, Ou
   }
   if (announce.full_end && unconfirmed != unconfirmed_.end())
     withdraw_unconfirmed(now, from, announce.open_requests, out);
+}
+
+void Directory::begin_full(NodeRef from, const Announce& announce) {
+  std::set<ObjectId>& unconfirmed = unconfirmed_[from.id];
+  unconfirmed.clear();
+  const auto held = by_node_.find(from.id);
+  if (held == by_node_.end()) return;
+  const auto end = held->second.upper_bound(Place{announce.last});
+  for (auto it = held->second.lower_bound(Place{announce.first}); it != end; ++it) unconfirmed.insert(*it);
+}
+
+Compared Directory::on_compare(NodeRef from, const Compare& compare) {
+  // What it still wants, it asks again.
+  if (compare.first == 0) std::erase_if(parked_, [&](const auto& item) { return item.second.from == from; });
+  Compared answer{compare.comparison, compare.first, compare.last, false};
+  const auto ids = by_node_.find(from.id);
+  if (ids == by_node_.end()) {
+    answer.differs = compare.digest != 0;
+    return answer;
+  }
+  std::uint64_t digest = 0;
+  std::uint32_t looked_at = 0;
+  const auto end = ids->second.upper_bound(Place{compare.last});
+  for (auto it = ids->second.lower_bound(Place{compare.first}); it != end; ++it) {
+    // It may wait for some of them, and have news of others under way; but not for so many.
+    if (looked_at++ == 2 * limits_.compared_at_once) {
+      answer.last = std::max(place_of(*it).value - 1, answer.first);
+      answer.differs = true;
+      return answer;
+    }
+    const Entry& entry = entries_.at(*it);
+    const Holder* holder = entry.holders.find(from.id);
+    if (holder != nullptr && holder->ref == from)
+      digest += copy_digest(*it, entry.version, holder->state == CopyState::kComplete, holder->primary);
+  }
+  answer.differs = digest != compare.digest;
+  return answer;
 }
 
 // Whether the books say that `from` has a copy of this version, or that it waits for a parent: then it may have some of it.
@@ -219,7 +251,7 @@ void Directory::on_delete(Time now, NodeRef from, const DeleteRequest& request, 
 void Directory::answer_notify(const ObjectId& id, Entry& entry, const Waiter& waiter, Output& out) {
   const Want& want = waiter.want;
   if (want.inline_bytes > 0 && entry.size <= want.inline_bytes && waiter.ref != self_ &&
-      host_.can_inline(id, entry.version)) {
+      host_.can_inline(id, entry.version, waiter.ref)) {
     hold(id, entry, {.ref = waiter.ref, .state = CopyState::kComplete, .request = want.request});
     if (entry.plan) entry.plan->add_root(waiter.ref.id);
     out.sends.push_back({waiter.ref, InlineObject{want.request, id, entry.version, entry.meta}, true});

@@ -106,7 +106,7 @@ bool Directory::serve_one(Time now, const ObjectId& id, Entry& entry, const Wait
   // A want that was overtaken by the node's own put: it has what it asked for.
   const Holder* holder = entry.holders.find(waiter.ref.id);
   if (holder != nullptr && holder->state != CopyState::kGrowing && holder->roots == 0) return true;
-  if (!entry.committed || !host_.can_inline(id, entry.version)) return assign(now, id, entry, waiter, out);
+  if (!entry.committed || !host_.can_inline(id, entry.version, waiter.ref)) return assign(now, id, entry, waiter, out);
   send_bytes(now, id, entry, waiter, out);
   return true;
 }
