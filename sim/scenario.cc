@@ -21,11 +21,12 @@ constexpr std::array kRequests{
     Form{"remove", 1, 1}, Form{"reduce", 3, 64}, Form{"report", 1, 1},
 };
 constexpr std::array kVerbs{
-    Form{"nodes", 1, 1},       Form{"limit", 2, 2},      Form{"write", 2, 2}, Form{"seal", 1, 1},  Form{"abort", 1, 1},
-    Form{"cancel", 1, 1},      Form{"release", 1, 1},    Form{"run", 1, 1},   Form{"crash", 1, 1}, Form{"unplug", 1, 1},
-    Form{"restart", 1, 1},     Form{"start", 1, 1},      Form{"stop", 1, 1},  Form{"pause", 1, 1}, Form{"resume", 1, 1},
-    Form{"kill-client", 1, 2}, Form{"partition", 3, 64}, Form{"cut", 2, 2},   Form{"heal", 0, 0},  Form{"break", 2, 2},
-    Form{"rate", 2, 2},        Form{"expect", 2, 64},
+    Form{"nodes", 1, 1},      Form{"limit", 2, 2},  Form{"write", 2, 2},   Form{"seal", 1, 1},
+    Form{"abort", 1, 1},      Form{"cancel", 1, 1}, Form{"release", 1, 1}, Form{"run", 1, 1},
+    Form{"crash", 1, 1},      Form{"unplug", 1, 1}, Form{"restart", 1, 1}, Form{"start", 1, 1},
+    Form{"stop", 1, 1},       Form{"pause", 1, 1},  Form{"resume", 1, 1},  Form{"kill-client", 1, 2},
+    Form{"partition", 3, 64}, Form{"cut", 2, 2},    Form{"wall", 2, 2},    Form{"refuse", 2, 2},
+    Form{"heal", 0, 0},       Form{"break", 2, 2},  Form{"rate", 2, 2},    Form{"expect", 2, 64},
 };
 constexpr std::array<std::string_view, 4> kWithValue{"as", "of", "within", "naming"};  // "as p" is as=p
 constexpr std::array<std::string_view, 2> kFlags{"wait_if_lost", "follow"};

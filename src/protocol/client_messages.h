@@ -17,7 +17,7 @@
 
 namespace hoplite {
 
-constexpr std::uint16_t kClientProtocolVersion = 3;
+constexpr std::uint16_t kClientProtocolVersion = 4;
 constexpr std::int64_t kNoTimeout = -1;
 
 namespace ipc {
@@ -203,9 +203,11 @@ struct Status {
   std::uint64_t bytes_in = 0;   // bulk bytes since the start
   std::uint64_t bytes_out = 0;
   std::uint64_t max_rate = 0;  // egress limit, bytes per second; 0 = none
+  bool joining = false;        // it was told to join a cluster, and has not
+  std::string join_problems;   // why not, as far as that is known
   template <typename A> void fields(A& a) {
     a(node, listen, uptime_ms, pid, version, capacity, used, pinned, objects, growing, clients, members, directory,
-      waiting, bytes_in, bytes_out, max_rate);
+      waiting, bytes_in, bytes_out, max_rate, joining, join_problems);
   }
 };
 struct ObjectInfo {
@@ -237,7 +239,8 @@ struct NodeInfo {
 };
 struct Nodes {
   std::vector<NodeInfo> nodes;
-  template <typename A> void fields(A& a) { a(nodes); }
+  bool joining = false;  // as in Status
+  template <typename A> void fields(A& a) { a(nodes, joining); }
 };
 
 struct Reducing {

@@ -110,7 +110,7 @@ void Announcer::tell_tombstones(NodeRef newcomer) {
 }
 
 void Announcer::tell_everything(NodeRef home) {
-  const bool full = !parts_.out.detour(home.id);
+  const bool full = !parts_.out.is_detour(home.id);
   Batch all(*this, home);
   if (full) all.begin_full();
   all.add_facts(parts_.records.of_home(home.id));

@@ -63,7 +63,7 @@ TEST_F(AnnouncerTest, AHomeWithoutAnythingHearsThat) {
 }
 
 TEST_F(AnnouncerTest, WordsThatTakeADetourDenyNothing) {
-  out_.begin_detour(kPeer.id);
+  block(kPeer);
   add_copy(peers(1), CopyLife::kComplete);
   announcer_.tell_everything(kPeer);
   ASSERT_EQ(sent<Relay>(kOther).size(), 1u);
