@@ -82,14 +82,17 @@ def ask_all(workers: Iterable[Worker], command: str) -> list[dict]:
 class Cluster:
     """Daemons on hosts 1..N of a lab that know each other, and a worker on each."""
 
-    def __init__(self, lab: Lab, bin_dir: Path, *, memory: int, busy_poll: bool = False):
-        """`memory` is the size of each store in bytes."""
+    log_level = "warn"
+
+    def __init__(self, lab: Lab, bin_dir: Path, *, memory: int, busy_poll: bool = False, hosts: int | None = None):
+        """`memory` is the size of each store in bytes; `hosts`: only so many begin with a daemon."""
         for program in (DAEMON, WORKER):
             if not (bin_dir / program).exists():
                 raise LabError(f"{bin_dir / program} is missing; `make build` makes it")
         self.lab = lab
         self._bin_dir = bin_dir
         self._memory = memory
+        self._hosts = lab.hosts if hosts is None else hosts
         self._flags = ["--busy-poll"] if busy_poll else []
         self._folder = tempfile.TemporaryDirectory(prefix="hoplite-bench-")
         self._daemons: dict[int, subprocess.Popen] = {}
@@ -98,7 +101,7 @@ class Cluster:
 
     def __enter__(self) -> Cluster:
         try:
-            for host in range(1, self.lab.hosts + 1):
+            for host in range(1, self._hosts + 1):
                 self._start_daemon(host)
             self._await_members()
         except BaseException:
@@ -142,6 +145,17 @@ class Cluster:
         """SIGKILL to a daemon."""
         self._daemons[host].kill()
 
+    def lose(self, host: int) -> None:
+        """SIGKILL to a daemon that nobody will ask any more."""
+        self.kill(host)
+        self._daemons[host].wait()
+        close_workers([self.workers.pop(host)])
+
+    def join(self, host: int) -> Worker:
+        """A daemon on a host that has none; its worker. The others may not know it yet."""
+        self._start_daemon(host)
+        return self.workers[host]
+
     def restart(self, host: int) -> None:
         """Starts a killed daemon again, at its address, and returns when all know it."""
         self._daemons[host].wait()
@@ -165,13 +179,17 @@ class Cluster:
     def _start_worker(self, host: int) -> Worker:
         return Worker(self.lab, host, [self._bin_dir / WORKER, self._socket(host), *self._flags])
 
+    def _seeds(self, host: int) -> list[int]:
+        """The hosts that it joins through."""
+        return [1] if host != 1 else [2] if 2 in self._daemons else []
+
     def _start_daemon(self, host: int) -> None:
         argv = [self._bin_dir / DAEMON, "--foreground", "--insecure", *self._flags]
         argv += ["--listen", f"{self.lab.address(host)}:{PORT}"]
-        if host != 1 or 2 in self._daemons:
-            argv += ["--join", f"{self.lab.address(1 if host != 1 else 2)}:{PORT}"]
+        for other in self._seeds(host):
+            argv += ["--join", f"{self.lab.address(other)}:{PORT}"]
         argv += ["--socket", self._socket(host), "--memory", str(self._memory)]
-        argv += ["--log-file", self._log(host), "--log-level", "warn"]
+        argv += ["--log-file", self._log(host), "--log-level", self.log_level]
         reader, writer = os.pipe()
         try:
             environment = os.environ | {"HOPLITE_READY_FD": str(writer)}

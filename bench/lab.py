@@ -64,6 +64,7 @@ class Lab:
         self._initial_rate = rate
         self._children: list[subprocess.Popen] = []
         self._trapped: list[signal.Signals] = []
+        self._refusing: set[int] = set()  # hosts with rules of `reset`
 
     # ---- life ----------------------------------------------------------------
 
@@ -202,8 +203,29 @@ class Lab:
             "partition", [f"iifname {ports(a)} oifname {ports(b)} drop" for a, b in pairs]
         )
 
+    def cut(self, *pairs: tuple[int, int]) -> None:
+        """Frames from the first host of a pair to the second are dropped; others reach both. Replaces the cuts before."""
+        for host in itertools.chain.from_iterable(pairs):
+            self.namespace(host)
+        self._set_rules("cut", [f'iifname "p{a}" oifname "p{b}" drop' for a, b in pairs])
+
+    def reset(self, *pairs: tuple[int, int]) -> None:
+        """Connections and dials between the two hosts of a pair are refused, as by a firewall. Replaces the resets before."""
+        peers: dict[int, list[str]] = {host: [] for host in self._all_hosts()}
+        for a, b in pairs:
+            peers[a].append(self.address(b))
+            peers[b].append(self.address(a))
+        for host in self._refusing | {host for pair in pairs for host in pair}:
+            script = ["table ip refusals", "delete table ip refusals"]
+            if peers[host]:
+                rule = f"ip daddr {{ {', '.join(peers[host])} }} meta l4proto tcp reject with tcp reset"
+                script += ["table ip refusals { chain out {", "type filter hook output priority 0;", rule, "}", "}"]
+            _run(["ip", "netns", "exec", self.namespace(host), "nft", "-f", "-"], "\n".join(script))
+        self._refusing = {host for host in peers if peers[host]}
+
     def heal(self) -> None:
-        """Ends partition and loss, and plugs all links in. Rates stay."""
+        """Ends partition, cuts, resets and loss, and plugs all links in. Rates stay."""
+        self.reset()
         _run(["ip", "netns", "exec", self._switch, "nft", "flush", "ruleset"])
         _batch(["ip", "-n", self._switch], (f"link set p{i} up" for i in self._all_hosts()))
 

@@ -78,7 +78,9 @@ class Summary:
 
     @property
     def spread(self) -> float:
-        """(max - min) / median: 0.1 means that the runs differ by 10 %."""
+        """(max - min) / median: 0.1 means that the runs differ by 10 %. Of counts whose median is 0: infinite, or 0."""
+        if self.median == 0:
+            return float("inf") if self.max > self.min else 0.0
         return (self.max - self.min) / self.median
 
     def scaled(self, factor: float) -> Summary:

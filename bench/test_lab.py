@@ -1,5 +1,6 @@
 """Tests of lab.py on real namespaces; they need root and take a few seconds."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -40,6 +41,49 @@ def reaches(lab: Lab, a: int, b: int) -> bool:
     return lab.output(a, [sys.executable, "-c", PROBE, lab.address(b)]) == "reached\n"
 
 
+LISTENER = """
+import socket, time
+listener = socket.create_server(("", 7), backlog=16)
+print("listening", flush=True)
+time.sleep(1000)
+"""
+
+DIALLER = """
+import socket, sys
+try:
+    socket.create_connection((sys.argv[1], 7), timeout=5)
+    print("connected")
+except ConnectionRefusedError:
+    print("refused")
+"""
+
+# Sends one datagram; the other side counts them by itself.
+SENDER = "import socket, sys; socket.socket(type=socket.SOCK_DGRAM).sendto(b'x', (sys.argv[1], 9))"
+ARRIVED = "print(open('/proc/net/snmp').read().split('Udp:')[2].split()[1])"  # NoPorts
+
+
+@contextlib.contextmanager
+def listening(lab: Lab, host: int):
+    child = lab.popen(host, [sys.executable, "-c", LISTENER], stdout=subprocess.PIPE)
+    assert child.stdout.readline() == "listening\n"
+    yield
+    child.kill()
+    child.wait()
+    child.stdout.close()
+
+
+def dial(lab: Lab, a: int, b: int) -> str:
+    return lab.output(a, [sys.executable, "-c", DIALLER, lab.address(b)])
+
+
+def arrived(lab: Lab, a: int, b: int) -> int:
+    """How many of one datagram from a arrive at b."""
+    before = int(lab.output(b, [sys.executable, "-c", ARRIVED]))
+    lab.output(a, [sys.executable, "-c", SENDER, lab.address(b)])
+    eventually(lambda: int(lab.output(b, [sys.executable, "-c", ARRIVED])) > before, timeout_s=1)
+    return int(lab.output(b, [sys.executable, "-c", ARRIVED])) - before
+
+
 def namespaces_of(name: str) -> list[str]:
     return [path.name for path in labs.NETNS_DIR.glob(f"hop-{name}-*")]
 
@@ -73,6 +117,26 @@ class Weather(unittest.TestCase):
 
     def test_hosts_reach_each_other(self):
         self.assertTrue(reaches(self.lab, 1, 4))
+
+    def test_a_cut_has_a_direction(self):
+        self.lab.cut((1, 2), (3, 4), (4, 3))
+        for a, b, reached in ((1, 2, False), (2, 1, False), (3, 4, False), (1, 3, True), (2, 4, True)):
+            self.assertEqual(reaches(self.lab, a, b), reached, "an answer has to come back, too")
+        self.assertEqual(arrived(self.lab, 2, 1), 1)
+        self.assertEqual(arrived(self.lab, 1, 2), 0)
+        self.lab.cut()
+        self.assertTrue(reaches(self.lab, 1, 2))
+
+    def test_resets_are_refusals_between_two(self):
+        with listening(self.lab, 2), listening(self.lab, 3):
+            self.assertEqual(dial(self.lab, 1, 2), "connected\n")
+            self.lab.reset((1, 2))
+            self.assertEqual(dial(self.lab, 1, 2), "refused\n")
+            self.assertEqual(dial(self.lab, 3, 2), "connected\n")
+            self.lab.reset((2, 3))
+            self.assertEqual((dial(self.lab, 1, 2), dial(self.lab, 3, 2)), ("connected\n", "refused\n"))
+            self.lab.heal()
+            self.assertEqual(dial(self.lab, 3, 2), "connected\n")
 
     def test_partition_and_heal(self):
         self.lab.partition([1, 2], [3])

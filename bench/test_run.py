@@ -71,6 +71,16 @@ class SmallRows(unittest.TestCase):
         self.assertEqual(set(figure["samples"]), {"Hoplite", "bare chain"})
         self.assertGreater(figure["samples"]["Hoplite"][0], 0)
 
+    def test_many_objects_at_once(self):
+        figures = self.run_rows("rush", "--objects", "500")
+        self.assertGreater(figures[0]["value"]["median"], 0)
+        self.assertEqual(figures[1]["value"]["median"], 0, "gets that failed")
+
+    def test_puts_and_deletes_while_a_node_is_away(self):
+        figures = {figure["work"].rpartition(": ")[2]: figure["value"]["median"] for figure in self.run_rows("churn", "--minutes", "0.2")}
+        self.assertGreater(figures["puts, and as many deletes"], 0)
+        self.assertIn("deleted objects that came back", figures)
+
     def test_local(self):
         figures = self.run_rows("local-put", "--size", "1MiB")
         self.assertGreater(figures[0]["value"]["median"], 0)
@@ -103,7 +113,7 @@ class Words(unittest.TestCase):
                 self.assertIn(row, text)
 
     def test_nonsense_is_refused(self):
-        for arguments in (["no-such-row"], ["--size", "big"], ["--rate", "fast"], ["--hosts", "0"], ["--reps", "0"]):
+        for arguments in (["no-such-row"], ["--size", "big"], ["--rate", "fast"], ["--hosts", "0"], ["--reps", "0"], ["--objects", "1"], ["--minutes", "0"]):
             done = subprocess.run([BENCH / "run", *arguments], capture_output=True)
             self.assertEqual(done.returncode, 2, arguments)
 

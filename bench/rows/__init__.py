@@ -20,6 +20,7 @@ from report import Figure, Goal
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 SMALL = 4 * MIB  # up to here a repetition is so short that several make one sample
+JUDGED_WITH = ("hosts", "rate", "size", "objects", "minutes")  # a goal is for these of the table, and for no others
 UNDISTURBED = "x undisturbed"
 REPO = Path(__file__).resolve().parents[2]
 DEFAULT_BIN = REPO / "build" / "release" / "bin"
@@ -27,12 +28,14 @@ DEFAULT_BIN = REPO / "build" / "release" / "bin"
 
 @dataclass(frozen=True)
 class Setting:
-    """What a row is run with. The first four can be chosen for each row."""
+    """What a row is run with. The first six can be chosen for each row."""
 
     hosts: int
     rate: str  # of each link, as tc writes it, or "none"
     size: int  # bytes of the object
     reps: int = 5
+    objects: int = 0  # of rows about very many; 0: not about that
+    minutes: float = 0  # of rows that last as long as one likes
     bin_dir: Path = DEFAULT_BIN  # Hoplite's programs
     peers_bin: Path = peers.DEFAULT_BIN
     with_peers: bool = True  # also those that no goal refers to
@@ -45,7 +48,9 @@ class Setting:
     def __str__(self) -> str:
         hosts = f"{self.hosts} host{'s' if self.hosts > 1 else ''}"
         rate = "unshaped" if stats.parse_rate(self.rate) is None else self.rate
-        parts = [stats.format_size(self.size), hosts]
+        many = f"{self.objects:,} x " if self.objects else ""
+        lasting = [f"{self.minutes:g} min"] if self.minutes else []
+        parts = [f"{many}{stats.format_size(self.size)}", hosts, *lasting]
         return ", ".join(parts if self.hosts == 1 else [*parts, rate])
 
 
@@ -58,7 +63,7 @@ class Run:
         self.work = f"{row.work} {setting}" if row.work else str(setting)
         # Goals are for the settings of the table; others are measured, not judged.
         usual = row.setting
-        self._judged = (setting.hosts, setting.rate, setting.size) == (usual.hosts, usual.rate, usual.size)
+        self._judged = all(getattr(setting, name) == getattr(usual, name) for name in JUDGED_WITH)
 
     def say(self, text: str) -> None:
         now = time.strftime("%H:%M:%S")
@@ -157,7 +162,7 @@ def median_note(samples: dict[str, list[float]], limit: float | None = None) -> 
 
 def all_rows() -> dict[str, Row]:
     """By name, in the order of the table."""
-    from rows import allreduce, broadcast, bulk, gather, local, memory, micro, pingpong, priority, reduce
+    from rows import allreduce, broadcast, bulk, churn, crowd, gather, local, memory, micro, pingpong, priority, reduce, swarm
 
-    modules = (broadcast, reduce, allreduce, gather, priority, pingpong, bulk, local, memory, micro)
+    modules = (broadcast, reduce, allreduce, gather, priority, pingpong, bulk, local, memory, micro, crowd, churn, swarm)
     return {row.name: row for module in modules for row in module.ROWS}

@@ -25,6 +25,7 @@
 #include "hoplite/client.h"
 #include "worker/collectives.h"
 #include "worker/command.h"
+#include "worker/crowd.h"
 #include "worker/pattern.h"
 
 namespace hoplite::bench {
@@ -121,6 +122,8 @@ class Worker {
     const StoreStatus status = value_of(client_.status());
     return Json()
         .add("node", status.node)
+        .add("incarnation", std::uint64_t{status.incarnation})
+        .add("directory_entries", status.directory_entries)
         .add("members", status.members)
         .add("pid", status.pid)
         .add("objects", status.objects)
@@ -323,10 +326,14 @@ class Worker {
   Command bound(Json (Collectives::*method)(std::istream&)) {
     return [this, method](std::istream& words) { return (collectives_.*method)(words); };
   }
+  Command bound(Json (Crowd::*method)(std::istream&)) {
+    return [this, method](std::istream& words) { return (crowd_.*method)(words); };
+  }
 
   Client client_;
   std::vector<View> views_;  // of the last get, reduce or gather
   Collectives collectives_{client_, views_};
+  Crowd crowd_{client_};
   std::vector<ObjectId> minted_;  // put by round trips
   const std::map<std::string, Command> commands_ = {
       {"put", bound(&Worker::put)},                      // SIZE SEED
@@ -346,6 +353,16 @@ class Worker {
       {"get_rate", bound(&Worker::get_rate)},            // SIZE COUNT OUTSTANDING
       {"timed_puts", bound(&Worker::timed_puts)},        // SIZE REPS
       {"keep", bound(&Worker::keep)},                    // COUNT SIZE
+      // Their arguments: see crowd.h.
+      {"crowd_put", bound(&Crowd::put)},
+      {"crowd_know", bound(&Crowd::know)},
+      {"crowd_share", bound(&Crowd::share)},
+      {"crowd_learn", bound(&Crowd::learn)},
+      {"crowd_use", bound(&Crowd::use)},
+      {"crowd_get_all", bound(&Crowd::get_all)},
+      {"crowd_remove", bound(&Crowd::remove)},
+      {"churn", bound(&Crowd::churn)},
+      {"came_back", bound(&Crowd::came_back)},
       // Their arguments: see collectives.h.
       {"mint", bound(&Collectives::mint)},
       {"put_array", bound(&Collectives::put_array)},
