@@ -171,7 +171,7 @@ Row join_row() {
     return {};
   };
   return {"join",      Kind::kList,
-          "HOST:PORT", "a member to join through; may be given several times, any of them will do",
+          "HOST:PORT", "a member to join through, by name or address; may be given several times, and any of them will do",
           set,         [](const DaemonOptions& options) { return options.join; }};
 }
 

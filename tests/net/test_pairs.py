@@ -15,11 +15,14 @@ def refuse(net: Net, a: int, b: int) -> None:
     """A firewall on both hosts: whatever one sends to the other by TCP is answered with a reset."""
     for host, other in ((a, b), (b, a)):
         address = net.lab.address(other)
-        chain = (
-            f"chain from {{ type filter hook input priority 0; ip saddr {address} ip protocol tcp reject with tcp reset; }} "
-            f"chain to {{ type filter hook output priority 0; ip daddr {address} ip protocol tcp reject with tcp reset; }}"
-        )
-        net.lab.output(host, ["nft", f"table inet firewall {{ {chain} }}"])
+        reject = f"{address} ip protocol tcp reject with tcp reset"
+        rules = [
+            "table inet firewall {",
+            f"chain from {{ type filter hook input priority 0; ip saddr {reject}; }}",
+            f"chain to {{ type filter hook output priority 0; ip daddr {reject}; }}",
+            "}",
+        ]
+        net.lab.output(host, ["nft", "\n".join(rules)])
 
 
 class Pairs(unittest.TestCase):
