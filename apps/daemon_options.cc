@@ -170,9 +170,10 @@ Row join_row() {
     options.join.push_back(*std::move(address));
     return {};
   };
-  return {"join",      Kind::kList,
-          "HOST:PORT", "a member to join through, by name or address; may be given several times, and any of them will do",
-          set,         [](const DaemonOptions& options) { return options.join; }};
+  return {
+      "join",      Kind::kList,
+      "HOST:PORT", "a member to join through, by name or address; may be given several times, and any of them will do",
+      set,         [](const DaemonOptions& options) { return options.join; }};
 }
 
 Row memory_row() {
