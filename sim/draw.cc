@@ -86,6 +86,10 @@ void draw_rare_limits(RunPlan& plan, std::uint64_t seed) {
   limits.input_stalls = one_of<std::uint32_t>(random, {2, 8});
   limits.parked_stalls = one_of<std::uint32_t>(random, {2, 8});
   limits.input_refusals = one_of<std::uint32_t>(random, {6, 8, 16});
+  limits.max_cut_off = one_of<std::uint32_t>(random, {1, 2, 64});
+  limits.max_ferry_tries = one_of<std::uint32_t>(random, {2, 8});
+  limits.max_ferries = one_of<std::uint32_t>(random, {1, 10'000});
+  limits.ferry_refreshes = one_of<std::uint32_t>(random, {1, 3});
   limits.max_parked_pulls = one_of<std::uint32_t>(random, {1, 2, 64});
   limits.join_grace = scaled(plan.beat, random, 6, 30);
   limits.watch_for = limits.want_refresh * random.between(2, 4);

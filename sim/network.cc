@@ -38,7 +38,7 @@ void Network::knock(Number number) {
   const NodeIndex to = connection.to.node;
   if (connection.state != State::kDialling || !hosts_.path_open(from, to) || !hosts_.path_open(to, from)) return;
   const Duration back = hosts_.delay(to, from);
-  if (!hosts_[to].running) {
+  if (!hosts_[to].running || hosts_.refuses(from, to)) {
     queue_.after(back, [this, number] { dial_failed(number, Loss::kRefused); });
     return;
   }
@@ -57,6 +57,7 @@ void Network::opened(Number number) {
   if (connection.state != State::kDialling || !hosts_.alive(connection.from)) return;
   if (!hosts_.path_open(connection.to.node, connection.from.node)) return;
   if (hosts_.defer(connection.from.node, [this, number] { opened(number); })) return;
+  if (hosts_.refuses(connection.from.node, connection.to.node)) return dial_failed(number, Loss::kRefused);
   connection.state = State::kOpen;
   for (std::size_t i = 0; i < connection.items.size(); ++i) schedule_arrival(number);
   if (!connection.receiver_open) tell_sender(number);

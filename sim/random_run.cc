@@ -110,7 +110,8 @@ class RandomRun {
 
   void stop_faults() {
     faults_.end_all();
-    if (world_.running_nodes().empty()) world_.start(0);
+    // The first of all seeds is the only one that forms a cluster when the others are gone.
+    if (world_.running_nodes().size() <= 1 && !world_.running(0)) world_.start(0);
     world_.trace().say(world_.now(), "", "faults have stopped");
     // A verdict may still be on its way from a probe that the faults swallowed.
     const Limits& limits = plan_.limits;

@@ -40,6 +40,8 @@ constexpr std::array kVerbs{
     Form{"disconnect-client", 1, 2},
     Form{"partition", 3, 64},
     Form{"cut", 2, 2},
+    Form{"wall", 2, 2},
+    Form{"refuse", 2, 2},
     Form{"heal", 0, 0},
     Form{"break", 2, 2},
     Form{"rate", 2, 2},

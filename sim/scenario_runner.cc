@@ -269,8 +269,10 @@ class Player {
     }
     const NodeIndex other = node(command.words[2]);
     if (verb == "break") return world_->break_connections(index, other);
+    if (verb == "refuse") return world_->refuse(index, other), world_->refuse(other, index);
     disturb(kNobody, true);
     world_->block(index, other);  // cut
+    if (verb == "wall") world_->block(other, index);
   }
 
   void partition(const Command& command) {
@@ -377,6 +379,11 @@ class Player {
   void expect_of_node(const Command& command) {
     const NodeIndex index = running_node(command.words[1]);
     if (command.words.size() != 4) throw Wrong{"expect NODE used|objects|growing|members NUMBER"};
+    if (command.words[2] == "incarnation") {
+      const std::uint64_t now = world_->agent(index).self().incarnation;
+      if (now != to_number(command.words[3])) throw Wrong{command.words[1] + " has incarnation " + std::to_string(now)};
+      return;
+    }
     static const std::map<std::string, std::uint64_t ipc::Status::*> kFigures{{"used", &ipc::Status::used},
                                                                               {"objects", &ipc::Status::objects},
                                                                               {"growing", &ipc::Status::growing},

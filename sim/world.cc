@@ -102,6 +102,8 @@ void World::start(NodeIndex node) {
   const bool was_powered = hosts_[node].powered;
   power_on(node);
   make_agent(node, {});
+  const NodeSpec& spec = nodes_[node].spec;
+  if (!spec.seeds.empty() && spec.seeds.front() == spec.address) step(node, event::MayBeFirst{}, {});
   if (was_powered) return;
   network_.paths_changed();
   links_.paths_changed();
@@ -210,6 +212,12 @@ void World::resume(NodeIndex node) {
 void World::block(NodeIndex from, NodeIndex to) {
   trace_.tell(now(), from, "cannot reach ", node_name(to), " any more");
   hosts_.block(from, to);
+}
+
+void World::refuse(NodeIndex from, NodeIndex to) {
+  trace_.tell(now(), from, "is refused by ", node_name(to), " from now on");
+  hosts_.refuse(from, to);
+  break_connections(from, to);
 }
 
 void World::heal() {
@@ -322,7 +330,7 @@ void World::contract_broken(NodeIndex at, const std::string& what) {
 
 // --- effects
 
-void World::carry_out(NodeIndex node, effect::Send& send, ByteView) {
+void World::carry_out(NodeIndex node, effect::Send& send, ByteView payload) {
   std::string bytes;
   encode_message(send.message, bytes);
   if (send.payload == effect::Payload::kExtent) {
@@ -331,6 +339,8 @@ void World::carry_out(NodeIndex node, effect::Send& send, ByteView) {
     else if (send.extent.end() > memory.size()) contract_broken(node, "a payload outside the arena");
     else bytes.append(reinterpret_cast<const char*>(memory.data() + send.extent.offset), send.extent.size);
   }
+  if (send.payload == effect::Payload::kReceived)
+    bytes.append(reinterpret_cast<const char*>(payload.data()), payload.size());
   if (bytes.size() > options_.limits.max_message_bytes)
     return contract_broken(node, "a " + type_name(send.message) + " of " + std::to_string(bytes.size()) + " bytes");
   network_.send(node, send.to, send.address, std::move(bytes));

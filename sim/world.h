@@ -93,6 +93,8 @@ class World final : private NetworkSink, private LinksSink, private PlaneSink {
   void pause(NodeIndex node);
   void resume(NodeIndex node);
   void block(NodeIndex from, NodeIndex to);
+  // A firewall resets the connections that `from` has to `to`, and refuses its dials.
+  void refuse(NodeIndex from, NodeIndex to);
   void heal();
   void break_connections(NodeIndex a, NodeIndex b);
   void set_rate(NodeIndex node, double bytes_per_second);

@@ -50,6 +50,12 @@ std::string phase_text(const ObjectStatus& object) {
   return name + " " + percent(object.bytes, object.size);
 }
 
+namespace {
+
+std::string why_joining(const StoreStatus& s) { return s.join_problems.empty() ? "" : ": " + s.join_problems; }
+
+}  // namespace
+
 std::string status_text(const StoreStatus& s) {
   std::string text;
   text += fact_line("node", s.node + " (incarnation " + std::to_string(s.incarnation) + ")");
@@ -67,7 +73,7 @@ std::string status_text(const StoreStatus& s) {
     text += fact_line("held", format_size(holder.bytes) + " by pid " + std::to_string(holder.pid) + " in " +
                                   std::to_string(holder.views) + (holder.views == 1 ? " view" : " views") +
                                   (holder.attached ? "" : ", without a connection"));
-  text += fact_line("members", std::to_string(s.members));
+  text += fact_line("members", std::to_string(s.members) + (s.joining ? " (joining" + why_joining(s) + ")" : ""));
   text += fact_line("received", format_size(s.bytes_in));
   text +=
       fact_line("sent", format_size(s.bytes_out) +
@@ -100,6 +106,8 @@ std::string status_json(const StoreStatus& s) {
       .add("clients", s.clients)
       .add("waiting", s.waiting)
       .add("members", s.members)
+      .add("joining", s.joining)
+      .add("join_problems", s.join_problems)
       .add("bytes_in", s.bytes_in)
       .add("bytes_out", s.bytes_out)
       .add("max_rate", s.max_rate)
@@ -114,7 +122,11 @@ std::string nodes_text(const std::vector<NodeStatus>& nodes) {
                {"RTT", Align::kRight},
                {"RATE", Align::kRight}});
   for (const NodeStatus& node : nodes)
-    table.add({node.node, node.address, std::string(node.alive ? "alive" : "dead") + (node.self ? ", this one" : ""),
+    table.add({node.node, node.address,
+               std::string(node.joining ? "joining"
+                           : node.alive ? "alive"
+                                        : "dead") +
+                   (node.self ? ", this one" : ""),
                node.rtt.count() == 0 ? "" : format_duration(to_duration(node.rtt)),
                node.rate == 0 ? "" : format_rate(static_cast<double>(node.rate))});
   return table.text();
@@ -128,6 +140,7 @@ std::string nodes_json(const std::vector<NodeStatus>& nodes) {
                  .add("incarnation", node.incarnation)
                  .add("address", node.address)
                  .add("alive", node.alive)
+                 .add("joining", node.joining)
                  .add("self", node.self)
                  .add("rtt_us", node.rtt.count())
                  .add("rate", node.rate)

@@ -44,6 +44,8 @@ struct StoreStatus {
   std::uint64_t bytes_out = 0;
   std::uint64_t max_rate = 0;  // egress limit in bytes per second; 0 = none
 
+  bool joining = false;               // it was told to join a cluster, and has not yet: puts of names wait
+  std::string join_problems;          // why not, if that is known: "10.0.0.1:7411 refused the connection"
   std::vector<HolderStatus> holders;  // those that hold most, in that order; at most 16
 };
 
@@ -56,6 +58,7 @@ struct NodeStatus {
   bool self = false;
   std::uint64_t rate = 0;           // measured from that node to ours, bytes per second; 0 = not measured
   std::chrono::microseconds rtt{};  // of the last ping; 0 = not measured
+  bool joining = false;             // of the node itself: it was told to join a cluster, and has not yet
 };
 
 // Travels between nodes: values keep their meaning.

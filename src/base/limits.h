@@ -105,7 +105,7 @@ struct Limits {
   // --- membership
   Duration join_grace = Duration::s(3);  // with seeds given, a node does not believe that it is alone for this long
   Duration watch_for = Duration::s(5);   // after its last use a peer is pinged: longer than want_refresh
-  Duration relay_for = Duration::s(2);   // a live peer that could not be dialled is reached through others
+  Duration relay_for = Duration::s(2);   // a live peer that we have no path to is reached through others; then one try
   std::uint32_t max_probes_for_others = 1'024;    // older ones are forgotten, and the asker falls back on the rest
   Duration ping_every = Duration::ms(250);        // to peers that we depend on
   Duration gossip_every = Duration::ms(1000);     // to one random member
@@ -140,6 +140,10 @@ struct Limits {
   std::uint32_t max_children = 16;           // receivers served by one copy at a time
   std::uint32_t max_relays = 64;             // of one small object, at a time: so many links are as good as more
   std::uint32_t max_passes = 64;             // a relay remembers for an object that is still on its way to it
+  std::uint32_t max_cut_off = 64;            // named in one request: more are hardly all alive for long
+  std::uint32_t max_ferry_tries = 8;         // nodes that are ordered to fetch for one, before the first is again
+  std::uint32_t max_ferries = 10'000;        // objects that a node fetches for others at a time
+  std::uint32_t ferry_refreshes = 3;         // an order to fetch for another runs out after so many of its requests
   std::uint32_t max_parked_pulls = 64;       // of one object, until it is attached; more are refused and ask again
   std::uint64_t default_rate = 125'000'000;  // bytes/s assumed of a link until measured: 1 Gbit/s
   Duration hop_latency = Duration::us(100);  // assumed of a message one way, until pings have measured it
@@ -175,6 +179,7 @@ struct Limits {
   Duration idle_link_life = Duration::s(60);         // a link that is used now and then need not be dialled again
 
   Duration settle_after() const { return retry_backoff * settle_backoffs; }
+  Duration ferry_for() const { return want_refresh * ferry_refreshes; }
   Duration forgive_after() const { return retry_backoff * forgive_backoffs; }
 };
 

@@ -27,6 +27,8 @@ ipc::Status Node::status() const {
   status.bytes_out = transport.bulk_bytes_out;
   status.max_rate = options_.max_rate;
   status.holders = holders();
+  status.joining = agent_->is_joining();
+  status.join_problems = status.joining ? joiner_->problems() : "";
   return status;
 }
 
@@ -65,7 +67,7 @@ ipc::Objects Node::objects() const {
 
 ipc::Nodes Node::nodes() const {
   const PeerRates rates = transport_->rates();
-  ipc::Nodes answer{agent_->nodes()};
+  ipc::Nodes answer{agent_->nodes(), agent_->is_joining()};
   for (ipc::NodeInfo& node : answer.nodes) {
     if (const auto rate = rates.find(node.ref.id); rate != rates.end()) node.rate = rate->second;
   }

@@ -217,9 +217,11 @@ struct Status {
   std::uint64_t bytes_out = 0;
   std::uint64_t max_rate = 0;   // egress limit, bytes per second; 0 = none
   std::vector<Holder> holders;  // those of the most bytes, in that order
+  bool joining = false;         // it was told to join a cluster, and has not
+  std::string join_problems;    // why not, as far as that is known
   template <typename A> void fields(A& a) {
     a(node, listen, uptime_ms, pid, version, capacity, used, pinned, objects, growing, clients, members, directory,
-      waiting, bytes_in, bytes_out, max_rate, holders);
+      waiting, bytes_in, bytes_out, max_rate, holders, joining, join_problems);
   }
 };
 struct ObjectInfo {
@@ -251,7 +253,8 @@ struct NodeInfo {
 };
 struct Nodes {
   std::vector<NodeInfo> nodes;
-  template <typename A> void fields(A& a) { a(nodes); }
+  bool joining = false;  // as in Status
+  template <typename A> void fields(A& a) { a(nodes, joining); }
 };
 
 struct Reducing {

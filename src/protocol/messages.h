@@ -55,6 +55,13 @@ struct PingRequest {  // "try `target` for me"
   std::vector<MemberNews> news;
   template <typename A> void fields(A& a) { a(seq, target, news); }
 };
+struct
+    Unreached {  // answer to a PingRequest, or to a Relay (seq 0): the target refused, or there is no way to it from here
+  std::uint64_t seq = 0;
+  NodeRef target;
+  NodeId instead;  // this one reached it lately; nil: nobody is known to
+  template <typename A> void fields(A& a) { a(seq, target, instead); }
+};
 struct News {  // passed on at once
   std::vector<MemberNews> news;
   template <typename A> void fields(A& a) { a(news); }
@@ -98,6 +105,13 @@ struct SliceWant {
   template <typename A> void fields(A& a) { a(slice, have_bytes, has_children); }
 };
 
+// A node that the asker has no path to, though it lives.
+struct CutOff {
+  NodeId node;
+  NodeId by_way_of;  // this one reaches both; nil: nobody is known to
+  template <typename A> void fields(A& a) { a(node, by_way_of); }
+};
+
 struct Want {
   std::uint64_t request = 0;
   ObjectId id;
@@ -107,8 +121,10 @@ struct Want {
   std::vector<SliceWant> slices;   // what it lacks a parent for
   std::vector<NodeId> avoid;       // parents that refused or fell silent
   std::uint64_t inline_bytes = 0;  // kNotify: bytes up to this size are welcome instead of Found
+  std::vector<CutOff> cut_off;     // parents that the asker cannot reach
+  bool for_another = false;        // by order (FetchFor): nobody is ordered to fetch for this one
   template <typename A> void fields(A& a) {
-    a(request, id, mode, wait_if_lost, have_version, slices, avoid, inline_bytes);
+    a(request, id, mode, wait_if_lost, have_version, slices, avoid, inline_bytes, cut_off, for_another);
   }
 };
 struct Assign {  // "pull it from `parent`"
@@ -136,6 +152,11 @@ struct PassOn {  // "answer `receiver`'s want with the bytes, now or when you ha
   NodeRef receiver;
   std::uint64_t request = 0;  // the receiver's
   template <typename A> void fields(A& a) { a(id, version, receiver, request); }
+};
+struct FetchFor {  // "fetch it as if you wanted it: `receiver` cannot reach those who have it, and may reach you"
+  ObjectId id;
+  NodeRef receiver;
+  template <typename A> void fields(A& a) { a(id, receiver); }
 };
 struct Found {  // answer to WantMode::kNotify: it is committed
   std::uint64_t request = 0;
@@ -293,7 +314,7 @@ struct NotHome {  // "by what I know, that id's home is another node": the sende
   template <typename A> void fields(A& a) { a(id); }
 };
 
-// A message for somebody whom the sender cannot reach directly. Relayed once, never further.
+// A message for somebody whom the sender cannot reach directly. Relayed once, never further. Payload: the message's.
 struct Relay {
   NodeRef from;
   NodeRef to;
@@ -412,11 +433,11 @@ struct SlotEnd {  // the coordinator needs the slot no longer; commit: the root'
 };
 
 // The order is the wire's: append only, and raise kWireVersion.
-using Message =
-    std::variant<Ping, Ack, PingRequest, News, Sync, PutRequest, PutReply, Want, Assign, InlineObject, Found, Waiting,
-                 WantFailed, Unwant, Announce, Withdraw, EvictRequest, EvictReply, DeleteRequest, DeleteReply, Drop,
-                 SetPrimary, RecoverQuery, RecoverReply, NotHome, Relay, Resync, ReduceRequest, AddSources, ReduceReply,
-                 ReduceQuery, ReduceAnswer, SlotOrder, SlotUpdate, SlotEnd, PassOn, Compare, Compared>;
+using Message = std::variant<Ping, Ack, PingRequest, News, Sync, PutRequest, PutReply, Want, Assign, InlineObject,
+                             Found, Waiting, WantFailed, Unwant, Announce, Withdraw, EvictRequest, EvictReply,
+                             DeleteRequest, DeleteReply, Drop, SetPrimary, RecoverQuery, RecoverReply, NotHome, Relay,
+                             Resync, ReduceRequest, AddSources, ReduceReply, ReduceQuery, ReduceAnswer, SlotOrder,
+                             SlotUpdate, SlotEnd, PassOn, Compare, Compared, Unreached, FetchFor>;
 
 // Appends type and fields; the payload, if any, goes right behind.
 void encode_message(const Message& message, std::string& out);
@@ -425,7 +446,7 @@ struct DecodedMessage {
   Message message;
   ByteView payload;  // points into the input
 };
-// kInvalidArgument for anything that encode_message did not write. Only PutRequest and InlineObject have a payload.
+// kInvalidArgument for anything that encode_message did not write. Only PutRequest, InlineObject and Relay have a payload.
 Result<DecodedMessage> decode_message(ByteView in);
 
 }  // namespace hoplite

@@ -30,6 +30,8 @@ class TransportHandler {
   // `payload` is valid during the call.
   virtual void on_message(NodeRef from, Message message, ByteView payload) = 0;
   virtual void on_peer_lost(NodeRef peer, Loss why) = 0;
+  // Nobody there took what `send_to_address` was to say: "refused the connection".
+  virtual void on_not_reached(const Address& address, const std::string& why) = 0;
   virtual void on_data_plane(DataPlaneEvent event) = 0;
 };
 

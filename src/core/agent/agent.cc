@@ -29,6 +29,8 @@ std::vector<ClientHolding> Agent::holdings() const { return impl_->holdings(); }
 std::vector<ipc::ObjectInfo> Agent::objects(std::size_t at_most) const { return impl_->objects(at_most); }
 std::vector<ipc::NodeInfo> Agent::nodes() const { return impl_->nodes(); }
 std::vector<DirectorySummary> Agent::directory() const { return impl_->directory(); }
+std::uint64_t Agent::members() const { return impl_->members(); }
+bool Agent::is_joining() const { return impl_->is_joining(); }
 std::uint64_t Agent::repairs() const { return impl_->repairs(); }
 std::uint64_t Agent::high_water() const { return impl_->allocator().high_water(); }
 std::uint64_t Agent::low_water() const { return impl_->allocator().low_water(); }
@@ -53,6 +55,7 @@ Agent::Impl::Impl(AgentOptions options, const Progress& progress, Time now)
       gets_(copies_, clients_, records_),
       fetches_(limits_, timers_, room_, records_, out_),
       notices_(limits_, timers_, clients_, records_, out_),
+      ferries_(limits_, timers_, records_, out_),
       announcer_({limits_, records_, puts_, known_, tombstones_, out_}),
       relays_(limits_, records_, fetches_, out_),
       pulls_(limits_),
@@ -61,8 +64,9 @@ Agent::Impl::Impl(AgentOptions options, const Progress& progress, Time now)
       coordinator_({limits_, timers_, directory_, records_, random_, out_}, *this),
       rate_estimate_(limits_.default_rate),
       started_(limits_.max_reports) {
+  // Who is told to join is not alone, however long it takes; see event::MayBeFirst for the one that may be.
   const bool joining = std::ranges::any_of(options_.seeds, [&](const Address& a) { return a != options_.address; });
-  if (joining) directory_.hold_until(now + limits_.join_grace);
+  if (joining) directory_.hold_until(Time::never());
   Directory::Output out;
   directory_.set_view(now, records_.alive(), out);
   timers_.set(refresh_timer_, now + limits_.announce_every, timer::Refresh{});
@@ -118,7 +122,6 @@ void Agent::Impl::on(const event::Tick&) {
 
 void Agent::Impl::on(const event::Received& e) {
   payload_bytes_ = e.payload_bytes;
-  end_detour(e.from.id);
   Membership::Output out;
   membership_.on_heard(out_.now(), e.from, out);
   apply(out);
@@ -136,6 +139,10 @@ void Agent::Impl::on(event::ClientAsked& e) {
   if (!one_way && clients_.find(key) != nullptr)
     return clients_.say(key, ipc::Failed{Code::kInvalidArgument, "that request number is in use"});
   std::visit([&](auto& m) { on_client(key, m); }, e.message);
+}
+
+void Agent::Impl::on(const event::MayBeFirst&) {
+  if (directory_.is_joining(out_.now())) directory_.hold_until(out_.now() + limits_.join_grace);
 }
 
 // What others copy from us, or we for our clients, is finished first.
@@ -160,7 +167,8 @@ void Agent::Impl::say_goodbye() {
 
 // Members are always listened to; everything else counts only from those who are alive in our view.
 void Agent::Impl::deliver(NodeRef from, const Message& message, std::uint64_t payload_bytes) {
-  constexpr std::size_t kLastOfMembership = 4;  // Ping, Ack, PingRequest, News, Sync
+  constexpr std::size_t kLastOfMembership =
+      4;  // Ping, Ack, PingRequest, News, Sync; Unreached counts from the living only
   static_assert(std::is_same_v<std::variant_alternative_t<kLastOfMembership, Message>, Sync>);
   if (message.index() > kLastOfMembership && !membership_.is_alive(from)) {
     COVERAGE_MARK(message_from_the_dead_ignored);
@@ -216,7 +224,8 @@ void Agent::Impl::tidy(const ObjectId& id) {
 }
 
 bool Agent::Impl::is_unused(const Record& record) const {
-  return record.copy == 0 && !gets_.contains(record.id) && !notices_.contains(record.id) && fetches_.is_idle(record.id);
+  return record.copy == 0 && !gets_.contains(record.id) && !notices_.contains(record.id) &&
+         !ferries_.contains(record.id) && fetches_.is_idle(record.id);
 }
 
 // --- displays ------------------------------------------------------------------------------------------------------------

@@ -46,7 +46,10 @@ class Agent {
   std::vector<ipc::ObjectInfo> objects(std::size_t at_most = ~std::size_t{0}) const;  // the oldest
   std::vector<ipc::NodeInfo> nodes() const;
   std::vector<DirectorySummary> directory() const;  // what this node keeps as a home
-  std::uint64_t repairs() const;                    // of it, see core/directory/directory.h
+  std::uint64_t members() const;                    // alive, this node included
+  // It was told to join, and has neither found anybody nor taken itself for the cluster.
+  bool is_joining() const;
+  std::uint64_t repairs() const;  // of it, see core/directory/directory.h
   // All memory ever handed out lies below high_water or above low_water.
   std::uint64_t high_water() const;
   std::uint64_t low_water() const;

@@ -170,7 +170,7 @@ void Announcer::on_compared(NodeRef home, const Compared& m) {
   const auto it = comparisons_.find(home);
   if (it == comparisons_.end() || it->second.number != m.comparison || m.first > m.last) return;
   it->second.moved = true;
-  if (parts_.out.detour(home.id)) return stop_comparing(home);
+  if (parts_.out.is_detour(home.id)) return stop_comparing(home);
   if (m.differs) return tell_range(home, m);
   if (m.last == kLastPlace.value) return stop_comparing(home);
   COVERAGE_MARK(compared_in_pieces);

@@ -104,7 +104,7 @@ TEST_F(AnnouncerTest, AHomeThatHasTooMuchIsToldThatThereIsNothing) {
 
 TEST_F(AnnouncerTest, WordsThatTakeADetourDenyNothing) {
   announcer_.compare(kPeer);
-  out_.begin_detour(kPeer.id);
+  block(kPeer);
   answer(true);
   EXPECT_TRUE(told().empty());
   add_copy(peers(1), CopyLife::kComplete);

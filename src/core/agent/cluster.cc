@@ -11,11 +11,13 @@ namespace hoplite {
 void Agent::Impl::on(NodeRef from, const Relay& m) {
   if (m.to == self()) {
     const auto inner = decode_message(as_bytes(m.message));
-    // Only messages without bytes are relayed, and never a relay.
-    if (!inner || std::holds_alternative<Relay>(inner->message)) return;
-    deliver(m.from, inner->message, 0);
+    // Never a relay. Bytes come with those messages only that have some.
+    if (!inner || !inner->payload.empty() || std::holds_alternative<Relay>(inner->message)) return;
+    const bool has_bytes =
+        std::holds_alternative<PutRequest>(inner->message) || std::holds_alternative<InlineObject>(inner->message);
+    deliver(m.from, inner->message, has_bytes ? payload_bytes_ : 0);
   } else if (m.from == from && membership_.is_alive(m.to)) {
-    out_.send(m.to, m);
+    if (!out_.pass_on(m.to, m)) out_.send(from, Unreached{0, m.to, membership_.paths().way_to(m.to.id)});
   }
 }
 
@@ -36,6 +38,11 @@ void Agent::Impl::on(NodeRef from, const PingRequest& m) {
   membership_.on_ping_request(out_.now(), from, m, out);
   apply(out);
 }
+void Agent::Impl::on(NodeRef from, const Unreached& m) {
+  Membership::Output out;
+  membership_.on_unreached(out_.now(), from, m, out);
+  apply(out);
+}
 void Agent::Impl::on(NodeRef from, const News& m) {
   Membership::Output out;
   membership_.on_news(out_.now(), from, m.news, out);
@@ -50,22 +57,27 @@ void Agent::Impl::on(NodeRef from, const Sync& m) {
 void Agent::Impl::on(const event::PeerLost& e) {
   out_.forget(e.peer);
   announcer_.stop_comparing(e.peer);
+  // On a path that is known to be blocked there was only a ping.
+  const bool expected = membership_.paths().is_blocked(e.peer.id) && e.why != Loss::kClosed;
   Membership::Output out;
   membership_.on_peer_lost(out_.now(), e.peer, e.why, out);
   apply(out);
-  if (!membership_.is_alive(e.peer)) return;
-  if (e.why == Loss::kTimedOut) out_.begin_detour(e.peer.id);
-  resync_at(e.peer.id, out_.now() + limits_.retry_backoff);
+  if (membership_.is_alive(e.peer) && !expected) resync_at(e.peer.id, out_.now() + limits_.retry_backoff);
 }
 
 void Agent::Impl::apply(Membership::Output& out) {
   for (const Membership::Change& change : out.changes) {
+    const bool alive = change.life == Life::kAlive;
+    out_.emit(effect::Log{"node " + change.node.to_string() + " at " + change.address.to_string() +
+                              (alive         ? " has joined"
+                               : change.left ? " has left"
+                                             : " is dead, or has left"),
+                          effect::Log::Kind::kFact});
     if (change.life != Life::kDead) continue;
     out_.emit(effect::Disconnect{change.node.id});
     out_.forget(change.node);
     out_.drop_questions(change.node);
     announcer_.stop_comparing(change.node);
-    out_.end_detour(change.node.id);
   }
   if (out.refuted) {
     COVERAGE_MARK(came_back_from_the_dead);
@@ -77,6 +89,7 @@ void Agent::Impl::apply(Membership::Output& out) {
     slots_.drop_all();
   }
   if (out.refuted || !out.changes.empty()) update_view(out.changes, out.refuted);
+  for (const NodeId peer : out.rerouted) resync_at(peer, out_.now() + limits_.retry_backoff);
   for (Membership::Outgoing& send : out.sends)
     out_.emit(effect::Send{send.to, std::move(send.address), std::move(send.message), effect::Payload::kNone, {}});
   for (auto& [address, message] : out.dials) out_.emit(effect::SendToAddress{std::move(address), std::move(message)});
@@ -157,24 +170,17 @@ void Agent::Impl::resync_at(NodeId peer, Time when) {
   if (!timer || when < timer->first) timers_.set(timer, when, timer::Resync{peer});
 }
 
-// Whoever relayed for us may have dropped what it took: it need not know the peer, nor the peer us. So all is said again
-// when the detour ends.
-void Agent::Impl::end_detour(NodeId peer) {
-  if (out_.end_detour(peer)) resync_at(peer, out_.now() + limits_.retry_backoff);
-}
-
 void Agent::Impl::on(const timer::Resync& t) {
   resyncs_.erase(t.peer);
   const NodeRef peer = membership_.latest(t.peer);
   if (!membership_.is_alive(peer)) return;
-  if (const auto until = out_.detour(t.peer)) resync_at(t.peer, *until);
   resync(peer);
   out_.send(peer, Resync{});
 }
 
 // Messages between us and `peer` may have been lost with a connection.
 void Agent::Impl::resync(NodeRef peer) {
-  if (out_.detour(peer.id)) announcer_.tell_all(peer);
+  if (out_.is_detour(peer.id)) announcer_.tell_all(peer);
   else announcer_.compare(peer);
   announcer_.tell_tombstones(peer);
   ask_everything_again(peer);

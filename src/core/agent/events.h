@@ -54,6 +54,9 @@ struct LeaseEnded {
   ClientKey client = 0;
 };
 
+// The first place to join through is this node itself: if nobody answers for a while, it is the cluster.
+struct MayBeFirst {};
+
 // The daemon is told to stop: finish what runs, then tell the others (Agent::has_left).
 struct Leave {};
 
@@ -63,13 +66,14 @@ struct Leave {};
 using Event = std::variant<event::Tick, event::Received, event::PeerLost, event::PullAsked, event::PullAccepted,
                            event::PullSilent, event::PullEnded, event::ServePrioritized, event::ServeEnded,
                            event::CopyClosed, event::Combined, event::CopyGrown, event::ClientAsked, event::ClientGone,
-                           event::LeaseEnded, event::Leave>;
+                           event::LeaseEnded, event::MayBeFirst, event::Leave>;
 
 namespace effect {
 
 enum class Payload : std::uint8_t {
   kNone,
-  kExtent,  // the bytes of `extent`
+  kExtent,    // the bytes of `extent`
+  kReceived,  // of the message that is being handled
 };
 
 struct Send {  // dials if there is no connection. If that fails: PeerLost.
@@ -102,7 +106,9 @@ struct Reply {
 
 // Something an operator should know (a conflict, a wrong verdict). One line.
 struct Log {
+  enum class Kind : std::uint8_t { kTrouble, kFact };
   std::string text;
+  Kind kind = Kind::kTrouble;
 };
 
 // For those who look closely (--log-level debug). Facts, not text: they cost nothing when nobody looks.

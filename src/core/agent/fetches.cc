@@ -45,6 +45,7 @@ void Fetches::ask(Want want) {
   want.mode = WantMode::kFetch;
   want.wait_if_lost = fetch.told_lost;
   want.avoid = fetch.avoid;
+  want.cut_off = out_.cut_off();
   // What has begun to come holds memory, and others may follow it.
   const auto turn = want.have_version != 0 ? Outbox::Turn::kFirst : Outbox::Turn::kLast;
   out_.ask(records_.at(id).home, fetch.question, std::move(want), {}, turn);
@@ -93,7 +94,9 @@ void Fetches::on_waiting(const Waiting& m) {
   // It is there, but we refuse whoever has it: forgive them, after a while.
   const bool picky = m.version != 0 && !fetch.avoid.empty();
   fetch.avoid.clear();
-  const Duration pause = picky ? std::min(limits_.forgive_after(), limits_.want_refresh) : limits_.want_refresh;
+  Duration pause = picky ? std::min(limits_.forgive_after(), limits_.want_refresh) : limits_.want_refresh;
+  // Somebody may be fetching it for us: if that comes to nothing, the home has to hear of us to ask somebody else.
+  if (m.version != 0 && out_.has_detours()) pause = std::min(pause, limits_.request_retry);
   timers_.set(fetch.timer, out_.now() + pause, timer::Want{m.id});
 }
 

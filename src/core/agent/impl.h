@@ -25,6 +25,7 @@
 #include "core/agent/coordinator.h"
 #include "core/agent/copies.h"
 #include "core/agent/errands.h"
+#include "core/agent/ferries.h"
 #include "core/agent/fetches.h"
 #include "core/agent/gets.h"
 #include "core/agent/notices.h"
@@ -57,6 +58,8 @@ class Agent::Impl final : private Directory::Host, private Slots::Host, private 
   ipc::ObjectInfo describe(const Copy& copy) const;
   std::vector<ipc::NodeInfo> nodes() const;
   std::vector<Directory::Summary> directory() const { return directory_.summary(); }
+  std::uint64_t members() const { return membership_.alive_count(); }
+  bool is_joining() const { return directory_.is_joining(out_.now()); }
   std::uint64_t repairs() const { return directory_.repairs(); }
   const ExtentAllocator& allocator() const { return table_.allocator(); }
   void check_invariants() const;
@@ -78,6 +81,7 @@ class Agent::Impl final : private Directory::Host, private Slots::Host, private 
   void on(event::ClientAsked& e);
   void on(const event::ClientGone& e);
   void on(const event::LeaseEnded& e);
+  void on(const event::MayBeFirst&);
   void on(const event::Leave&);
   bool is_moving_bytes() const;
   void say_goodbye();
@@ -95,6 +99,7 @@ class Agent::Impl final : private Directory::Host, private Slots::Host, private 
   void on(const timer::ReduceDeadline& t) { coordinator_.on_timer(t); }
   void on(const timer::Parked& t);
   void on(const timer::Refresh& t);
+  void on(const timer::Ferry&) { ferries_.on_timer(); }
   void on(const timer::Leave& t);
   void settle();
   bool is_settled() const;
@@ -106,6 +111,8 @@ class Agent::Impl final : private Directory::Host, private Slots::Host, private 
   void on(NodeRef from, const Ping& m);
   void on(NodeRef from, const Ack& m);
   void on(NodeRef from, const PingRequest& m);
+  void on(NodeRef from, const Unreached& m);
+  void on(NodeRef from, const FetchFor& m);
   void on(NodeRef from, const News& m);
   void on(NodeRef from, const Sync& m);
   void on(NodeRef from, const PutRequest& m);
@@ -150,7 +157,6 @@ class Agent::Impl final : private Directory::Host, private Slots::Host, private 
   void ask_again(const ObjectId& id);
   void ask_everything_again(NodeRef home);
   void resync_at(NodeId peer, Time when);
-  void end_detour(NodeId peer);
   void resync(NodeRef peer);
 
   // --- home.cc
@@ -184,7 +190,9 @@ class Agent::Impl final : private Directory::Host, private Slots::Host, private 
   void on_client(const RequestKey& key, ipc::Release& m);
   void stop_get(const RequestKey& key, const ObjectId& id, Code code, const std::string& who);
   std::string waiting_for(const Record& record) const;
+  std::string unjoined() const;
   bool is_unwanted(const Record& record) const;
+  bool is_wanted_here(const ObjectId& id) const { return gets_.contains(id) || ferries_.contains(id); }
   void abandon(Record& record);
   void ensure_fetch(const Record& record);
   void stop_fetch(const Record& record);
@@ -277,6 +285,7 @@ class Agent::Impl final : private Directory::Host, private Slots::Host, private 
   Gets gets_;
   Fetches fetches_;
   Notices notices_;
+  Ferries ferries_;
   Announcer announcer_;
   Relays relays_;
   Pulls pulls_;

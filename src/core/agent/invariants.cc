@@ -20,6 +20,7 @@ void Agent::Impl::check_invariants() const {
   gets_.check_invariants();
   fetches_.check_invariants();
   notices_.check_invariants();
+  ferries_.check_invariants();
   pulls_.check_invariants();
   serves_.check_invariants();
   slots_.check_invariants();

@@ -30,19 +30,18 @@ Message Outbox::take_local() {
   return message;
 }
 
-std::optional<Time> Outbox::detour(NodeId peer) const {
-  const auto it = detours_.find(peer);
-  return it == detours_.end() || it->second <= now_ ? std::nullopt : std::optional(it->second);
-}
-
 void Outbox::send(NodeRef to, Message message, effect::Payload payload, Extent bytes) {
   if (to.id == self().id) {
     local_.push_back(std::move(message));
     return;
   }
+  if (membership_.paths().is_blocked(to.id) && send_by_way_of_another(to, message, payload, bytes)) return;
+  send_directly(to, std::move(message), payload, bytes);
+}
+
+void Outbox::send_directly(NodeRef to, Message message, effect::Payload payload, Extent bytes) {
   const Address* address = depend_on(to.id);
   if (address == nullptr) return;
-  if (payload == effect::Payload::kNone && detour(to.id) && send_by_way_of_another(to, message)) return;
   if (introduced_.insert(to).second)
     emit(effect::Send{to, *address, News{{{self(), own_, Life::kAlive}}}, effect::Payload::kNone, {}});
   if (payload == effect::Payload::kExtent) given_bytes_[to] += bytes.size;
@@ -126,13 +125,27 @@ void Outbox::check_invariants() const {
   CHECK(known == asked_.size(), known, asked_.size());
 }
 
-bool Outbox::send_by_way_of_another(NodeRef to, const Message& message) {
-  const NodeRef helper = membership_.random_member(to.id);
-  if (helper.id.is_nil() || detours_.contains(helper.id)) return false;
+bool Outbox::send_by_way_of_another(NodeRef to, const Message& message, effect::Payload payload, Extent bytes) {
+  const NodeRef helper = membership_.helper_for(to.id);
+  if (helper.id.is_nil()) return false;
   COVERAGE_MARK(message_relayed);
+  depend_on(to.id);
   Relay relay{self(), to, {}};
   encode_message(message, relay.message);
-  send(helper, std::move(relay));
+  send_directly(helper, std::move(relay), payload, bytes);
+  return true;
+}
+
+std::vector<CutOff> Outbox::cut_off() const {
+  std::vector<CutOff> all;
+  for (const Paths::Blocked& path : membership_.paths().blocked(limits_.max_cut_off))
+    all.push_back({path.peer, path.by_way_of});
+  return all;
+}
+
+bool Outbox::pass_on(NodeRef to, const Relay& relay) {
+  if (membership_.paths().is_blocked(to.id)) return false;
+  send_directly(to, relay, effect::Payload::kReceived, {});
   return true;
 }
 

@@ -1,7 +1,7 @@
 // What a step gives to the world: effects, in order, and messages, which find their way to other nodes here.
 //
-// The first message to a node introduces us. A node that is alive but cannot be dialled is reached by way of others for a
-// while. What this node tells itself waits until the handler is done. Messages that expect an answer have numbers; the
+// The first message to a node introduces us. A node that is alive but that we have no path to is reached by way of others,
+// also with the bytes of small objects. What this node tells itself waits until the handler is done. Messages that expect an answer have numbers; the
 // oldest one without an answer tells a home up to where it has heard everything.
 //
 // Answers may carry bytes, so only so many questions to a node are open at a time: then all answers fit into what is queued
@@ -11,7 +11,6 @@
 
 #include <cstdint>
 #include <deque>
-#include <map>
 #include <optional>
 #include <set>
 #include <unordered_map>
@@ -83,11 +82,12 @@ class Outbox {
   }
   // It is dead: others are going to be asked.
   void drop_questions(NodeRef peer);
-  void begin_detour(NodeId peer) { detours_[peer] = now_ + limits_.relay_for; }
-  // True if there was one.
-  bool end_detour(NodeId peer) { return detours_.erase(peer) > 0; }
-  // Until when, if it is not over.
-  std::optional<Time> detour(NodeId peer) const;
+  bool has_detours() const { return !membership_.paths().empty(); }
+  bool is_detour(NodeId peer) const { return membership_.paths().is_blocked(peer); }
+  // Whom we have no path to, for homes to know.
+  std::vector<CutOff> cut_off() const;
+  // Passes on what came in this step, with its bytes. False: we have no path either.
+  bool pass_on(NodeRef to, const Relay& relay);
 
   void check_invariants() const;
 
@@ -108,7 +108,8 @@ class Outbox {
   };
   void send_held(NodeRef to);
   void send(NodeRef to, Message message, effect::Payload payload, Extent bytes);
-  bool send_by_way_of_another(NodeRef to, const Message& message);
+  bool send_by_way_of_another(NodeRef to, const Message& message, effect::Payload payload, Extent bytes);
+  void send_directly(NodeRef to, Message message, effect::Payload payload, Extent bytes);
 
   const Limits& limits_;
   Membership& membership_;
@@ -118,7 +119,6 @@ class Outbox {
   Effects* effects_ = nullptr;  // during a step only
   std::deque<Message> local_;
   std::set<NodeRef> introduced_;  // know who we are
-  std::map<NodeId, Time> detours_;
   std::set<std::uint64_t> open_;
   std::uint64_t next_number_ = 1;
   std::map<NodeRef, Window> windows_;

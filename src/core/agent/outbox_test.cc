@@ -34,8 +34,8 @@ TEST_F(OutboxTest, NobodyIsWrittenToWithoutAnAddress) {
   EXPECT_EQ(out_.depend_on(kPeer.id)->host, "10.0.0.2");
 }
 
-TEST_F(OutboxTest, AnUnreachablePeerIsReachedByWayOfAnotherForAWhile) {
-  out_.begin_detour(kPeer.id);
+TEST_F(OutboxTest, AnUnreachablePeerIsReachedByWayOfAnother) {
+  block(kPeer);
   out_.send(kPeer, Resync{});
   EXPECT_TRUE(sent<Resync>(kPeer).empty());
   ASSERT_EQ(sent<Relay>(kOther).size(), 1u);
@@ -43,18 +43,24 @@ TEST_F(OutboxTest, AnUnreachablePeerIsReachedByWayOfAnotherForAWhile) {
   const auto inner = decode_message(as_bytes(sent<Relay>(kOther)[0].message));
   EXPECT_TRUE(inner.ok() && std::holds_alternative<Resync>(inner->message));
   out_.send_with_bytes(kPeer, InlineObject{}, Extent{0, 10});
-  EXPECT_EQ(sent<InlineObject>(kPeer).size(), 1u) << "bytes do not take detours";
-  pass(limits_.relay_for);
-  EXPECT_FALSE(out_.detour(kPeer.id));
-  out_.send(kPeer, Resync{});
-  EXPECT_EQ(sent<Resync>(kPeer).size(), 1u);
-  EXPECT_TRUE(out_.end_detour(kPeer.id));
-  EXPECT_FALSE(out_.end_detour(kPeer.id));
+  EXPECT_TRUE(sent<InlineObject>(kPeer).empty());
+  const auto relays = all<effect::Send>();
+  EXPECT_EQ(relays.back().to, kOther);
+  EXPECT_EQ(relays.back().extent, (Extent{0, 10})) << "bytes make the detour, too";
+}
+
+TEST_F(OutboxTest, WhatIsRelayedGoesOnWithItsBytesUnlessThereIsNoPathHereEither) {
+  EXPECT_TRUE(out_.pass_on(kPeer, {kOther, kPeer, "x"}));
+  ASSERT_EQ(sent<Relay>(kPeer).size(), 1u);
+  EXPECT_EQ(all<effect::Send>().back().payload, effect::Payload::kReceived);
+  block(kPeer);
+  EXPECT_FALSE(out_.pass_on(kPeer, {kOther, kPeer, "x"}));
+  EXPECT_EQ(sent<Relay>(kPeer).size(), 1u);
 }
 
 TEST_F(OutboxTest, AHelperThatCannotBeReachedItselfIsNoHelp) {
-  out_.begin_detour(kPeer.id);
-  out_.begin_detour(kOther.id);
+  block(kPeer);
+  block(kOther);
   out_.send(kPeer, Resync{});
   EXPECT_EQ(sent<Resync>(kPeer).size(), 1u);
 }

@@ -51,7 +51,7 @@ void Agent::Impl::stop_request(const RequestKey& key, Code code) {
     case Clients::Kind::kPut: {
       Record& r = records_.at(pending.id);
       const char* fate = puts_.may_be_committed(pending.id) ? "; the put may have taken effect" : "";
-      fail_it(code, who + ": home " + r.home.id.to_string() + " has not answered" + fate);
+      fail_it(code, who + ": home " + r.home.id.to_string() + " has not answered" + unjoined() + fate);
       return give_up_put(r);
     }
     case Clients::Kind::kCreate: {

@@ -30,6 +30,12 @@ class PartsTest : public testing::Test, protected Progress {
   }
   void pass(Duration time) { step_at(out_.now() + time); }
 
+  // There is no path to it.
+  void block(NodeRef peer) {
+    Membership::Output out;
+    membership_.on_peer_lost(out_.now(), peer, Loss::kTimedOut, out);
+  }
+
   // What was sent to `to` of this type.
   template <typename M> std::vector<M> sent(NodeRef to) const {
     std::vector<M> found;

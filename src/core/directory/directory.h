@@ -76,6 +76,7 @@ class Directory {
   void reset(NodeRef self);
   // Until then, or the first other member, nothing is taken for unknown: we may be about to join a cluster.
   void hold_until(Time when) { recovery_.hold_until(when); }
+  bool is_joining(Time now) const { return recovery_.holding(now); }
 
   // --- messages to the home. The caller has checked that the id's home is here.
   // True if `request` was accepted, now or before. Those who wait are served by `serve`, when the host has had the chance
@@ -126,6 +127,9 @@ class Directory {
   struct Waiter {
     NodeRef ref;
     Want want;
+    // Of one that cannot reach a holder: those who were ordered to fetch for it, the last one until then.
+    std::vector<NodeId> ferries = {};
+    Time ferry_until = {};
   };
   struct Entry {
     Version version = 0;     // 0 = nobody has put it
@@ -166,6 +170,9 @@ class Directory {
   static void describe(Entry& entry, std::uint64_t size, const std::string& meta);
   void serve_waiters(Time now, const ObjectId& id, Entry& entry, Output& out);
   bool serve_one(Time now, const ObjectId& id, Entry& entry, const Waiter& waiter, Output& out);
+  void order_ferry(Time now, const ObjectId& id, const Entry& entry, Waiter& waiter, Output& out);
+  NodeRef choose_ferry(const Entry& entry, const Waiter& waiter) const;
+  void ferry_failed(Time now, const ObjectId& id, Entry& entry, NodeId ferry, Output& out);
   void send_bytes(Time now, const ObjectId& id, Entry& entry, const Waiter& waiter, Output& out);
   void take_back(const ObjectId& id, Entry& entry, NodeId relay);
   bool assign(Time now, const ObjectId& id, Entry& entry, const Waiter& waiter, Output& out);

@@ -19,6 +19,14 @@ constexpr std::size_t kKeptBytes = 256 * kKiB;     // an empty queue keeps no mo
 constexpr std::size_t kFlushBytes = 256 * kKiB;    // queued in one batch: the kernel can start with it
 constexpr std::size_t kLengthBytes = sizeof(std::uint32_t);
 
+std::string in_words(const HandshakeFailure& failure) {
+  switch (failure.loss) {
+    case Loss::kRefused: return "refused the connection";
+    case Loss::kTimedOut: return "cannot be reached: " + failure.why;
+    default: return "did not let us in: " + failure.why;
+  }
+}
+
 }  // namespace
 
 // A connection that we dial. It has a node from the start, or from the end of its handshake on.
@@ -227,6 +235,7 @@ void ControlPlane::on_dialled(const OutboundPtr& peer, Dial::Outcome outcome) {
       ++shared_.counters.rejected;
       shared_.strangers.refused(peer->address.host, outcome.failure->why);
     }
+    if (peer->node == NodeRef{}) shared_.handler.on_not_reached(peer->address, in_words(*outcome.failure));
     return lose(peer, outcome.failure->loss);
   }
   if (peer->node == NodeRef{}) {
