@@ -12,7 +12,7 @@ class AnnouncerTest : public PartsTest {
 
   Puts puts_{limits_, timers_, records_, out_};
   VersionMemory known_{100};
-  VersionMemory tombstones_{100};
+  Tombstones tombstones_{100};
   Announcer announcer_{{limits_, records_, puts_, known_, tombstones_, out_}};
 };
 
@@ -42,7 +42,7 @@ TEST_F(AnnouncerTest, EverythingIsToldInPiecesWithABeginningAndAnEnd) {
   limits_.facts_per_message = 2;
   for (std::uint64_t n = 1; n <= 5; ++n) add_copy(peers(n), CopyLife::kComplete);
   add_copy({kOther.id.value, 1}, CopyLife::kComplete);
-  tombstones_.add(peers(9), 3, out_.now() + Duration::s(60), kPeer.id);
+  tombstones_.bury(peers(9), 3, out_.now() + Duration::s(60), kPeer.id);
   announcer_.tell_everything(kPeer);
   const auto all = told();
   ASSERT_EQ(all.size(), 3u);

@@ -53,6 +53,7 @@ struct ReduceDeadline {
   ObjectId target;
 };
 struct Parked {};   // refuse pulls that have waited for too long
+struct Hearsay {};  // deputies are told
 struct Refresh {};  // tell the next home everything, as a matter of routine
 struct Leave {};    // we were told to stop, and have waited long enough for running transfers
 
@@ -60,7 +61,7 @@ struct Leave {};    // we were told to stop, and have waited long enough for run
 
 using Timer = std::variant<timer::RequestDeadline, timer::Want, timer::Notify, timer::Claim, timer::Errand, timer::Room,
                            timer::Resync, timer::SlotReport, timer::SlotFeed, timer::SlotRoom, timer::ReduceDue,
-                           timer::ReduceDeadline, timer::Parked, timer::Refresh, timer::Leave>;
+                           timer::ReduceDeadline, timer::Parked, timer::Refresh, timer::Leave, timer::Hearsay>;
 
 class Timers {
  public:
