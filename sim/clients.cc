@@ -353,6 +353,7 @@ struct Clients::Answer {
     if (!fits(request.kind == Ask::kWait, "WaitDone")) return;
     end(Code::kOk);
     request.ready = done.ready;
+    request.gone = done.gone;
     judge.wait_done(number);
   }
   void operator()(const ipc::Removed& removed) const {

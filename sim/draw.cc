@@ -106,6 +106,12 @@ void draw_rare_limits(RunPlan& plan, std::uint64_t seed) {
   limits.max_meta_bytes = one_of<std::uint64_t>(random, {4 * kKiB, 5 * kKiB});
   limits.max_objects = one_of<std::uint32_t>(random, {10'000, 4'000'000});
   limits.max_tombstones = one_of<std::uint32_t>(random, {10'000, 100'000});
+  limits.max_needed_tombstones = one_of<std::uint32_t>(random, {10'000, 1'000'000});
+  limits.max_hearsay = one_of<std::uint32_t>(random, {10'000, 1'000'000});
+  limits.hearsay_every = Duration::ms(static_cast<std::int64_t>(random.between(50, 400)));
+  limits.absent_life = Duration::s(static_cast<std::int64_t>(random.between(36'000, 86'400)));
+  limits.clock_margin = Duration::s(static_cast<std::int64_t>(random.between(7, 20)));
+  limits.late_word = Duration::s(static_cast<std::int64_t>(random.between(30, 60)));
   limits.max_lost = one_of<std::uint32_t>(random, {10'000, 100'000});
   limits.tombstone_life = Duration::s(static_cast<std::int64_t>(random.between(600, 1'200)));
   limits.max_waiting_for_room = one_of<std::uint32_t>(random, {200, 4'096});

@@ -16,7 +16,7 @@
 //     wall n1 n2 (no packets, either way) | refuse n1 n2 (resets instead of connections, either way)
 //     partition n1 n2 / n3 | cut n1 n2 (one way) | heal | break n1 n2 | rate n2 10KB/s | start n4 (see `nodes ... started=3`)
 //     expect g ok of p within 2s          # or: timed_out, lost, deleted, exists, store_full, cancelled, pending, use_create
-//     expect x ready a b                  # of a wait
+//     expect x ready a b                  # of a wait; `expect x gone c`: deleted or lost, as it was told
 //     expect g deleted naming a           # a failure whose message names the object
 //     expect g shown 2500 within 1s       # bytes that a follow has seen
 //     expect n2 members 3 within 10s      # also: used 0 (bytes), objects 2, growing 0, incarnation 0

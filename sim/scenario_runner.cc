@@ -29,10 +29,11 @@ const std::map<std::string, Field>& limit_fields() {
       {"sync_every", &Limits::sync_every},         {"rejoin_every", &Limits::rejoin_every},
       {"tombstone_life", &Limits::tombstone_life}, {"crowd", &Limits::crowd},
       {"max_tombstones", &Limits::max_tombstones}, {"facts_per_message", &Limits::facts_per_message},
-      {"slice_bytes", &Limits::slice_bytes},       {"max_slices", &Limits::max_slices},
-      {"max_children", &Limits::max_children},     {"default_rate", &Limits::default_rate},
-      {"hop_latency", &Limits::hop_latency},       {"reduce_width", &Limits::reduce_width},
-      {"gather_for", &Limits::gather_for},         {"tree_work", &Limits::tree_work},
+      {"absent_life", &Limits::absent_life},       {"slice_bytes", &Limits::slice_bytes},
+      {"max_slices", &Limits::max_slices},         {"max_children", &Limits::max_children},
+      {"default_rate", &Limits::default_rate},     {"hop_latency", &Limits::hop_latency},
+      {"reduce_width", &Limits::reduce_width},     {"gather_for", &Limits::gather_for},
+      {"tree_work", &Limits::tree_work},
   };
   return kFields;
 }
@@ -330,6 +331,7 @@ class Player {
     if (what == "shown") return expect_shown(command, number);
     wait_until(patience(command), subject + " does not end", [&] { return request.ended; });
     if (what == "ready") return expect_objects(command, request.ready);
+    if (what == "gone") return expect_objects(command, ids_of(request.gone));
     if (what == "used") return expect_objects(command, used_sources(request));
     if (outcome(request) != what)
       throw Wrong{subject + " ended as " + outcome(request) + " (" + request.message + "), expected was " + what};
@@ -357,6 +359,12 @@ class Player {
       const auto held = ledger_.held.find(ledger_.requests[number].held);
       return held != ledger_.held.end() && held->second.shown >= bytes;
     });
+  }
+
+  static std::vector<ObjectId> ids_of(const std::vector<ipc::Gone>& gone) {
+    std::vector<ObjectId> ids;
+    for (const ipc::Gone& one : gone) ids.push_back(one.id);
+    return ids;
   }
 
   static std::vector<ObjectId> used_sources(const RequestRecord& request) {

@@ -145,6 +145,9 @@ void World::make_agent(NodeIndex node, std::vector<MemberNews> known) {
   options.limits = options_.limits;
   options.seed = random_.next();
   options.initial_members = std::move(known);
+  // Wall clocks differ by seconds.
+  constexpr std::uint64_t kSkewMs = 4'000;
+  options.wall_ms = static_cast<std::int64_t>(1'800'000'000'000 + mix64(options_.seed ^ mix64(node)) % kSkewMs);
   self.agent = std::make_unique<Agent>(std::move(options), *self.progress, now());
   hosts_[node].ref = self.agent->self();
   self.timer = Time::never();

@@ -8,6 +8,7 @@
 #include <charconv>
 #include <cstdio>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -172,22 +173,37 @@ int run_wait(const Common& common, const WaitArguments& arguments) {
     return kExitUsage;
   }
   const std::size_t count = arguments.count == 0 ? distinct : arguments.count;
-  const auto ready = client->wait(ids, count, arguments.timeout);
-  if (!ready) return fail(ready.error());
+  const auto waited = client->wait_or_gone(ids, count, arguments.timeout);
+  if (!waited) return fail(waited.error());
+  const std::vector<ObjectId>& ready = waited->ready;
   JsonList list;
+  std::map<Code, JsonList> gone;
+  std::string text_gone;
   std::string missing;
   for (std::size_t i = 0; i < ids.size(); ++i) {
-    if (std::find(ready->begin(), ready->end(), ids[i]) == ready->end()) {
+    const auto over =
+        std::find_if(waited->gone.begin(), waited->gone.end(), [&](const auto& g) { return g.id == ids[i]; });
+    if (over != waited->gone.end()) {
+      gone[over->why].raw(json_string(ids[i].to_string()));
+      text_gone += (text_gone.empty() ? "" : ", ") + arguments.ids[i] + " (" + std::string(code_name(over->why)) + ")";
+    } else if (std::find(ready.begin(), ready.end(), ids[i]) == ready.end()) {
       missing += (missing.empty() ? "" : ", ") + arguments.ids[i];
-      continue;
+    } else {
+      list.raw(json_string(ids[i].to_string()));
+      if (!common.json) std::printf("%s\n", printable(arguments.ids[i]).c_str());
     }
-    list.raw(json_string(ids[i].to_string()));
-    if (!common.json) std::printf("%s\n", printable(arguments.ids[i]).c_str());
   }
-  if (common.json) std::printf("%s\n", JsonObject().raw("ready", list.text()).text().c_str());
-  if (ready->size() >= count) return kExitOk;
-  return fail("timed out: " + std::to_string(ready->size()) + " of " + std::to_string(count) +
-              " objects are ready; nobody has put " + missing);
+  if (common.json) {
+    JsonObject object;
+    object.raw("ready", list.text());
+    for (auto& [why, names] : gone) object.raw(std::string(code_name(why)), names.text());
+    std::printf("%s\n", object.text().c_str());
+  }
+  if (ready.size() >= count) return kExitOk;
+  const std::string so_far = std::to_string(ready.size()) + " of " + std::to_string(count) + " objects are ready; ";
+  if (ids.size() - waited->gone.size() < count) return fail(so_far + text_gone + " will not be, unless put again");
+  return fail("timed out: " + so_far + "nobody has put " + missing +
+              (text_gone.empty() ? "" : "; " + text_gone + " will not be ready, unless put again"));
 }
 
 // --- fail
@@ -198,7 +214,7 @@ int run_fail(const Common& common, const std::string& id, const std::string& rea
   const auto failed = client->fail(ObjectId::from_text(id), reason, {}, timeout);
   if (!failed) return fail(failed.error(), id);
   if (common.json) std::printf("%s\n", JsonObject().add("failed", failed->to_string()).text().c_str());
-  else std::printf("%s\n", id.c_str());
+  else std::printf("%s\n", printable(id).c_str());
   return kExitOk;
 }
 

@@ -72,6 +72,16 @@ template <typename R>
 concept NumberRange = std::ranges::contiguous_range<const R> && std::ranges::sized_range<const R> &&
                       Element<std::ranges::range_value_t<const R>>;
 
+// What has become of objects that somebody waits for.
+struct GoneObject {
+  ObjectId id;
+  Code why = Code::kDeleted;  // or kLost, or why the reduce into it failed
+};
+struct Waited {
+  std::vector<ObjectId> ready;
+  std::vector<GoneObject> gone;
+};
+
 // How long calls wait that the daemon answers at once.
 constexpr auto kPromptTimeout = std::chrono::seconds(5);
 
@@ -121,13 +131,17 @@ class Client {
   // if there are none.
   Result<bool> prioritize(ObjectId id, Priority priority, Timeout timeout = kPromptTimeout);
   Future<bool> prioritize_async(ObjectId id, Priority priority, Timeout timeout = kPromptTimeout);
-  // Which of `ids` are ready: `count` of them, or as many as are ready when the time is over. Never an error for time.
+  // Which of `ids` are ready: `count` of them, or as many as are ready when the time is over, or when so many are deleted or
+  // lost that `count` cannot be. Never an error for time.
   // At most 4,000 ids in one call.
   Result<std::vector<ObjectId>> wait(ObjectIds ids, std::size_t count, Timeout timeout = {});
   Future<std::vector<ObjectId>> wait_async(ObjectIds ids, std::size_t count, Timeout timeout = {});
-  // Frees every copy everywhere; false if nobody knew the object. Views that are held stay valid. An id that was deleted is
-  // refused to puts for ten minutes; so is an unknown one that a node minted which is not here: it may be about to come, with
-  // the object, which is freed then.
+  // The same, and which of them will not be ready unless they are put again: a wait ends at once when those are too many.
+  Result<Waited> wait_or_gone(ObjectIds ids, std::size_t count, Timeout timeout = {});
+  Future<Waited> wait_or_gone_async(ObjectIds ids, std::size_t count, Timeout timeout = {});
+  // Frees every copy everywhere; false if nobody knew the object. Views that are held stay valid. A name may be put again at
+  // once. An id that was minted may not, also if nobody knows it and its node is not here: it may be about to come, with the
+  // object, which is freed then.
   Result<bool> remove(ObjectId id, Timeout timeout = {});
   Future<bool> remove_async(ObjectId id, Timeout timeout = {});
 

@@ -200,9 +200,13 @@ void bind_objects(nb::class_<Session>& session) {
           [](Session& self, const std::vector<ObjectId>& ids, std::size_t count, nb::object callback,
              std::optional<double> timeout) {
             auto future =
-                self.begin([&](Client& client) { return client.wait_async(ids, count, to_timeout(timeout)); });
-            return call_back(std::move(future), std::move(callback),
-                             [](const std::vector<ObjectId>& ready) { return nb::cast(ready); });
+                self.begin([&](Client& client) { return client.wait_or_gone_async(ids, count, to_timeout(timeout)); });
+            // What is deleted or lost has ended, too: a get says why.
+            return call_back(std::move(future), std::move(callback), [](const Waited& waited) {
+              std::vector<ObjectId> ended = waited.ready;
+              for (const GoneObject& gone : waited.gone) ended.push_back(gone.id);
+              return nb::cast(ended);
+            });
           },
           nb::arg("ids"), nb::arg("count"), nb::arg("callback"), nb::arg("timeout").none())
       .def(

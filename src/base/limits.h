@@ -73,9 +73,17 @@ struct Limits {
   std::uint64_t max_meta_bytes = 4 * kKiB + 768;  // dtype, shape, name, 4 KiB of text: not a place for data
   std::uint32_t max_objects = 4'000'000;          // local records of one node, with and without a copy
   std::uint32_t max_waiting_for_room = 4096;      // creates beyond fail at once: each step looks at all that wait
-  std::uint32_t max_tombstones = 100'000;         // oldest go first; 64 B each
-  std::uint32_t max_lost = 100'000;               // remembered by a home, to answer "lost" at once; oldest go first
-  Duration tombstone_life = Duration::s(600);     // longer than any partition we promise deletes across
+  // Deletes that are remembered to answer "deleted" at once, oldest go first; about 200 B each.
+  std::uint32_t max_tombstones = 100'000;
+  // Of what members that are away may bring back: as many as small objects on a node. Beyond, those members are forgotten.
+  std::uint32_t max_needed_tombstones = 1'000'000;
+  std::uint32_t max_lost = 100'000;            // remembered by a home, to answer "lost" at once; oldest go first
+  std::uint32_t max_hearsay = 1'000'000;       // ids that a deputy keeps for other homes; about 200 B each
+  Duration hearsay_every = Duration::ms(400);  // what a deputy does not know yet dies with its home
+  Duration tombstone_life = Duration::s(600);  // a script that looks for what it deleted has looked by then
+  Duration absent_life = Duration::s(86'400);  // who is away for a day has to come back with an empty store
+  Duration clock_margin = Duration::s(10);     // clocks, and verdicts of death, differ by less than that
+  Duration late_word = Duration::s(60);        // no message is under way for so long: its connection is dead by then
 
   // --- waiting
   Duration want_refresh = Duration::s(3);     // waits are soft state at the home: re-sent this often

@@ -109,9 +109,16 @@ Future<View> start_get(const Link& connection, ObjectId id, const GetOptions& op
                                         client::get_request(id, options, deadline), sending);
 }
 
-Future<std::vector<ObjectId>> start_wait(const Link& connection, ObjectIds ids, std::size_t count,
-                                         const Timeout& timeout, Sending sending) {
-  constexpr auto to_ready = client::from_reply<ipc::WaitDone, &ipc::WaitDone::ready>;
+Waited waited_of(ipc::WaitDone&& done) {
+  Waited waited{std::move(done.ready), {}};
+  for (const ipc::Gone& gone : done.gone) waited.gone.push_back({gone.id, gone.code});
+  return waited;
+}
+constexpr auto to_ready_ids = client::from_reply<ipc::WaitDone, &ipc::WaitDone::ready>;
+constexpr auto to_waited = client::from_reply<ipc::WaitDone, &waited_of>;
+
+template <auto to_ready>
+auto start_wait(const Link& connection, ObjectIds ids, std::size_t count, const Timeout& timeout, Sending sending) {
   const Subject subject{"wait", ids.size() == 1 ? ids[0] : ObjectId()};
   if (count > ids.size() || ids.size() > client::kLimits.max_wait_ids)
     return client::start_ended<to_ready>(
@@ -270,11 +277,19 @@ Future<bool> Client::prioritize_async(ObjectId id, Priority priority, Timeout ti
 }
 
 Result<std::vector<ObjectId>> Client::wait(ObjectIds ids, std::size_t count, Timeout timeout) {
-  return start_wait(connection_, ids, count, timeout, Sending::kByWaiter).get();
+  return start_wait<to_ready_ids>(connection_, ids, count, timeout, Sending::kByWaiter).get();
 }
 
 Future<std::vector<ObjectId>> Client::wait_async(ObjectIds ids, std::size_t count, Timeout timeout) {
-  return start_wait(connection_, ids, count, timeout, Sending::kBatched);
+  return start_wait<to_ready_ids>(connection_, ids, count, timeout, Sending::kBatched);
+}
+
+Result<Waited> Client::wait_or_gone(ObjectIds ids, std::size_t count, Timeout timeout) {
+  return start_wait<to_waited>(connection_, ids, count, timeout, Sending::kByWaiter).get();
+}
+
+Future<Waited> Client::wait_or_gone_async(ObjectIds ids, std::size_t count, Timeout timeout) {
+  return start_wait<to_waited>(connection_, ids, count, timeout, Sending::kBatched);
 }
 
 Result<bool> Client::remove(ObjectId id, Timeout timeout) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <utility>
 
 #include "base/check.h"
@@ -89,6 +90,10 @@ void Node::start_agent(NodeId id) {
   agent.capacity = arena_->size();
   agent.limits = options_.limits;
   agent.seed = random_number();
+  // tidy: the core's one look at the wall clock, for the generations of versions
+  const auto since_1970 = std::chrono::system_clock::now().time_since_epoch();
+  agent.wall_ms =
+      std::chrono::duration_cast<std::chrono::milliseconds>(since_1970).count() - monotonic_now().ns / 1'000'000;
   agent_ = std::make_unique<Agent>(std::move(agent), static_cast<const Progress&>(*this), monotonic_now());
   if (agent_->self() != self_) transport_->rename(self_ = agent_->self());
 }

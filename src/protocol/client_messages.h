@@ -85,7 +85,9 @@ struct Release {  // one way: one View of each copy is given back
   std::vector<CopyKey> copies;
   template <typename A> void fields(A& a) { a(copies); }
 };
-struct Wait {  // reply: WaitDone when `count` of the ids are ready (committed anywhere), or at the timeout with fewer
+// Reply: WaitDone when `count` of the ids are ready (committed anywhere), when so many are deleted or lost that fewer can
+// become ready, or at the timeout.
+struct Wait {
   std::vector<ObjectId> ids;
   std::uint32_t count = 1;
   std::int64_t timeout_ns = kNoTimeout;
@@ -183,9 +185,15 @@ struct Grown {
 struct Reset {  // what was followed will never be complete; another Opened may come
   template <typename A> void fields(A&) {}
 };
+struct Gone {  // it will not be ready unless it is put again: kDeleted or kLost
+  ObjectId id;
+  Code code = Code::kDeleted;
+  template <typename A> void fields(A& a) { a(id, code); }
+};
 struct WaitDone {
   std::vector<ObjectId> ready;
-  template <typename A> void fields(A& a) { a(ready); }
+  std::vector<Gone> gone;
+  template <typename A> void fields(A& a) { a(ready, gone); }
 };
 struct Removed {
   bool existed = false;

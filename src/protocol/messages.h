@@ -22,7 +22,7 @@
 namespace hoplite {
 
 // Raised with every change that an older node would misread.
-constexpr std::uint16_t kWireVersion = 7;
+constexpr std::uint16_t kWireVersion = 8;
 
 // --- membership ---------------------------------------------------------------------------------------------------------
 
@@ -89,7 +89,8 @@ struct PutReply {  // kOk, kExists or kDeleted
   std::uint64_t request = 0;
   ObjectId id;
   Code code = Code::kOk;
-  template <typename A> void fields(A& a) { a(request, id, code); }
+  Version newer_than = 0;  // kDeleted: it is the version that came too late; the name is free for a newer one than this
+  template <typename A> void fields(A& a) { a(request, id, code, newer_than); }
 };
 
 // --- getting ------------------------------------------------------------------------------------------------------------
@@ -205,9 +206,9 @@ struct Fact {
     a(id, version, size, meta, state, committed, primary, slices, roots, lost_why);
   }
 };
-struct Tombstone {
+struct Tombstone {  // this version and older ones are deleted
   ObjectId id;
-  Version version = 0;
+  Version version = 0;  // 0: any, of an id that was minted
   std::uint32_t seconds_left = 0;
   template <typename A> void fields(A& a) { a(id, version, seconds_left); }
 };
@@ -289,11 +290,46 @@ struct Drop {
   DropReason reason = DropReason::kDeleted;
   template <typename A> void fields(A& a) { a(id, version, reason); }
 };
+// Members that are away, and since when: what was deleted since may come back with them. Told to who has just joined.
+struct Departure {
+  NodeId node;
+  std::uint64_t left = 0;  // the generation of that moment
+  Address address;
+  template <typename A> void fields(A& a) { a(node, left, address); }
+};
+struct Departures {
+  std::vector<Departure> departures;
+  template <typename A> void fields(A& a) { a(departures); }
+};
+// "You were away for longer than we remember what was deleted: drop what you had before you left." Where both sides say so,
+// the larger one stays: more members, or else the lowest id.
+struct Forgotten {
+  std::uint64_t left = 0;  // the generation of the moment when the receiver left
+  std::uint32_t members = 0;
+  NodeId lowest;
+  template <typename A> void fields(A& a) { a(left, members, lowest); }
+};
+
 struct SetPrimary {  // "yours is the primary copy now", or no longer
   ObjectId id;
   Version version = 0;
   bool primary = true;
   template <typename A> void fields(A& a) { a(id, version, primary); }
+};
+
+// --- what exists is known elsewhere, too --------------------------------------------------------------------------------
+
+// From a home to its deputy, in batches: what was committed there, and what was deleted.
+struct Heard {
+  ObjectId id;
+  Version version = 0;
+  bool deleted = false;
+  template <typename A> void fields(A& a) { a(id, version, deleted); }
+};
+struct Hearsay {
+  bool anew = false;  // what the deputy has heard from this home before does not count any more
+  std::vector<Heard> heard;
+  template <typename A> void fields(A& a) { a(anew, heard); }
 };
 
 // --- a new home learns what is known ------------------------------------------------------------------------------------
@@ -433,11 +469,12 @@ struct SlotEnd {  // the coordinator needs the slot no longer; commit: the root'
 };
 
 // The order is the wire's: append only, and raise kWireVersion.
-using Message = std::variant<Ping, Ack, PingRequest, News, Sync, PutRequest, PutReply, Want, Assign, InlineObject,
-                             Found, Waiting, WantFailed, Unwant, Announce, Withdraw, EvictRequest, EvictReply,
-                             DeleteRequest, DeleteReply, Drop, SetPrimary, RecoverQuery, RecoverReply, NotHome, Relay,
-                             Resync, ReduceRequest, AddSources, ReduceReply, ReduceQuery, ReduceAnswer, SlotOrder,
-                             SlotUpdate, SlotEnd, PassOn, Compare, Compared, Unreached, FetchFor>;
+using Message =
+    std::variant<Ping, Ack, PingRequest, News, Sync, PutRequest, PutReply, Want, Assign, InlineObject, Found, Waiting,
+                 WantFailed, Unwant, Announce, Withdraw, EvictRequest, EvictReply, DeleteRequest, DeleteReply, Drop,
+                 SetPrimary, RecoverQuery, RecoverReply, NotHome, Relay, Resync, ReduceRequest, AddSources, ReduceReply,
+                 ReduceQuery, ReduceAnswer, SlotOrder, SlotUpdate, SlotEnd, PassOn, Compare, Compared, Unreached,
+                 FetchFor, Departures, Forgotten, Hearsay>;
 
 // Appends type and fields; the payload, if any, goes right behind.
 void encode_message(const Message& message, std::string& out);

@@ -248,6 +248,46 @@ TEST(Objects, AFailureInPlaceOfAnObjectEndsGetsEverywhere) {
   EXPECT_EQ(a.fail(a.new_id(), std::string(5000, 'x')).code(), Code::kInvalidArgument);
 }
 
+TEST(Objects, ANameIsFreeWhenItWasDeleted) {
+  Cluster cluster;
+  cluster.start_many(3);
+  const ObjectId name = ObjectId::named("again");
+  for (unsigned round = 0; round < 10; ++round) {
+    Client putter = cluster[round % 3].connect();
+    const std::size_t size = round % 2 == 0 ? 500 : 2 * kMiB;
+    const auto put = putter.put(pattern(size, round), {.id = name, .timeout = 30s});
+    ASSERT_TRUE(put.ok()) << round << ": " << put.error().to_string();
+    for (std::size_t i = 0; i < 3; ++i) {
+      const auto view = cluster[i].connect().get(name, {.timeout = 30s});
+      ASSERT_TRUE(view.ok()) << round << ": " << view.error().to_string();
+      EXPECT_EQ(difference(view->bytes(), size, round), "");
+    }
+    const auto removed = cluster[(round + 1) % 3].connect().remove(name, 30s);
+    ASSERT_TRUE(removed.ok()) << round << ": " << removed.error().to_string();
+    EXPECT_TRUE(*removed);
+  }
+}
+
+TEST(Objects, WaitTellsWhatIsGone) {
+  Cluster cluster;
+  cluster.start_many(2);
+  Client a = cluster[0].connect();
+  Client b = cluster[1].connect();
+  const std::array ids = {a.new_id(), a.new_id()};
+  ASSERT_TRUE(a.put(pattern(100, 1), {.id = ids[0]}).ok());
+  ASSERT_TRUE(a.remove(ids[0], 30s).ok());
+  auto waited = b.wait_or_gone(ids, 2, 60s);
+  ASSERT_TRUE(waited.ok()) << waited.error().to_string();
+  EXPECT_TRUE(waited->ready.empty());
+  ASSERT_EQ(waited->gone.size(), 1u);
+  EXPECT_EQ(waited->gone[0].id, ids[0]);
+  EXPECT_EQ(waited->gone[0].why, Code::kDeleted);
+  ASSERT_TRUE(a.put(pattern(100, 1), {.id = ids[1]}).ok());
+  waited = b.wait_or_gone(ids, 1, 60s);
+  ASSERT_TRUE(waited.ok()) << waited.error().to_string();
+  EXPECT_EQ(waited->ready, std::vector{ids[1]});
+}
+
 TEST(Objects, WaitTellsWhichAreReady) {
   Cluster cluster;
   cluster.start_many(2);

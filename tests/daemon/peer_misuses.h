@@ -263,6 +263,17 @@ inline Misuses misuses(Of<SetPrimary>, const Situation& s) {
   return {{"by one who is not its home", SetPrimary{s.held, s.version, false}},
           {"of nothing", SetPrimary{{}, 0, true}}};
 }
+inline Misuses misuses(Of<Departures>, const Situation& s) {
+  return {{"of the daemon itself", Departures{{{s.daemon.id, kHuge, s.nowhere}}}},
+          {"of the nil node", Departures{{{{}, kHuge, s.nowhere}}}},
+          {"in a time to come", Departures{{{s.unknown.id, kHuge, s.nowhere}}}}};
+}
+inline Misuses misuses(Of<Forgotten>, const Situation&) { return {{"before all times", Forgotten{0, kMany, {}}}}; }
+inline Misuses misuses(Of<Hearsay>, const Situation& s) {
+  return {{"of the nil id", Hearsay{true, {{{}, kWrong, false}, {{}, 0, true}}}},
+          {"of no version", Hearsay{false, {{s.held, 0, false}, {s.held, 0, true}}}},
+          {"about the daemon's own", Hearsay{true, {{s.held, kWrong, false}, {s.scratch, kWrong, true}}}}};
+}
 inline Misuses misuses(Of<RecoverQuery>, const Situation&) { return {{"of another view", RecoverQuery{kHuge, kHuge}}}; }
 inline Misuses misuses(Of<RecoverReply>, const Situation&) {
   return {{"to no query", RecoverReply{kHuge, kHuge, kMany}}};

@@ -21,6 +21,7 @@ struct AgentOptions {
   std::uint64_t capacity = 0;  // of the arena, bytes
   Limits limits;
   std::uint64_t seed = 0;                   // of every random choice
+  std::int64_t wall_ms = 0;                 // what the wall clock says at Time{0}, in ms since 1970
   std::vector<MemberNews> initial_members;  // known from the start, as if gossip had told us; usually empty
 };
 

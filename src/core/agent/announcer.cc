@@ -77,7 +77,7 @@ class Announcer::Batch {
   }
   void add_tombstones() {
     for (const ObjectId& id : parts_.tombstones.of_home(to_.id)) {
-      const VersionMemory::Item& stone = parts_.tombstones.at(id);
+      const Tombstones::Stone& stone = parts_.tombstones.at(id);
       const std::int64_t left_s = std::max<std::int64_t>((stone.until - parts_.out.now()).ns / 1'000'000'000, 1);
       add(Tombstone{id, stone.version, static_cast<std::uint32_t>(left_s)}, next_.tombstones);
     }

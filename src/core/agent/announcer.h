@@ -15,6 +15,7 @@
 #include "core/agent/outbox.h"
 #include "core/agent/puts.h"
 #include "core/agent/records.h"
+#include "core/directory/tombstones.h"
 #include "core/directory/version_memory.h"
 
 namespace hoplite {
@@ -25,8 +26,8 @@ class Announcer {
     const Limits& limits;
     const Records& records;
     const Puts& puts;
-    VersionMemory& known;             // committed versions that this node has seen, or heard of from their homes
-    const VersionMemory& tombstones;  // of copies that this node had, and of deletes that it decided as a home
+    VersionMemory& known;          // committed versions that this node has seen, or heard of from their homes
+    const Tombstones& tombstones;  // of copies that this node had, and of deletes that it decided as a home
     Outbox& out;
   };
   explicit Announcer(Parts parts) : parts_(parts) {}

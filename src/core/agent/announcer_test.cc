@@ -18,7 +18,7 @@ class AnnouncerTest : public PartsTest {
 
   Puts puts_{limits_, timers_, records_, out_};
   VersionMemory known_{100};
-  VersionMemory tombstones_{100};
+  Tombstones tombstones_{100};
   Announcer announcer_{{limits_, records_, puts_, known_, tombstones_, out_}};
 };
 

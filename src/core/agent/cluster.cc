@@ -87,6 +87,7 @@ void Agent::Impl::apply(Membership::Output& out) {
     directory_.reset(self());
     coordinator_.forget_all();
     slots_.drop_all();
+    deputies_.forget_all();
   }
   if (out.refuted || !out.changes.empty()) update_view(out.changes, out.refuted);
   for (const NodeId peer : out.rerouted) resync_at(peer, out_.now() + limits_.retry_backoff);
@@ -97,6 +98,7 @@ void Agent::Impl::apply(Membership::Output& out) {
 
 // The set of live nodes changed: some ids have a new home. With `all`, every home has to be told everything again.
 void Agent::Impl::update_view(const std::vector<Membership::Change>& changes, bool all) {
+  const std::vector<NodeRef> alive_before = records_.alive();
   records_.set_alive(membership_.alive());
   Directory::Output out;
   directory_.set_view(out_.now(), records_.alive(), out);
@@ -106,6 +108,7 @@ void Agent::Impl::update_view(const std::vector<Membership::Change>& changes, bo
   std::vector<NodeId> died;
   for (const Membership::Change& change : changes)
     (change.life == Life::kAlive ? joined : died).push_back(change.node.id);
+  note_absences(changes);
   tombstones_.set_view(records_.alive(), joined, died);
   known_.set_view(records_.alive(), joined, died);
   for (const Membership::Change& change : changes)
@@ -136,6 +139,9 @@ void Agent::Impl::update_view(const std::vector<Membership::Change>& changes, bo
   }
   for (const Membership::Change& change : changes)
     if (change.life == Life::kAlive && membership_.is_alive(change.node)) announcer_.tell_tombstones(change.node);
+  tell_departures(changes);
+  choose_deputies(all ? std::vector{self()} : alive_before);
+  if (!joined.empty()) give_up_deputyships();
   for (const std::uint64_t key : errands_.all())
     if (const Errands::Errand& errand = *errands_.find(key); errand.home != records_.home(errand.id)) send_errand(key);
   for (const Membership::Change& change : changes)
@@ -187,6 +193,7 @@ void Agent::Impl::resync(NodeRef peer) {
   for (const std::uint64_t key : errands_.sent_to(peer)) send_errand(key);
   slots_.report_to(peer);
   coordinator_.ask_again(peer);
+  tell_deputy_anew(peer);
 }
 
 void Agent::Impl::ask_everything_again(NodeRef home) {
@@ -209,6 +216,7 @@ void Agent::Impl::on(const timer::Refresh&) {
   timers_.set(refresh_timer_, out_.now() + limits_.announce_every / static_cast<std::int64_t>(alive.size()),
               timer::Refresh{});
   known_.expire(out_.now());
+  expire_absences();
   const auto next = std::ranges::upper_bound(alive, refreshed_last_, {}, &NodeRef::id);
   const NodeRef home = next == alive.end() ? alive.front() : *next;
   refreshed_last_ = home.id;

@@ -54,10 +54,11 @@ class CoordinatorTest : public PartsTest, protected Coordinator::Host, protected
   }
 
   Random random_{1};
-  VersionMemory tombstones_{100};
+  Tombstones tombstones_{100};
   VersionMemory known_{100};
   Directory directory_{kSelf, limits_, *this, tombstones_, known_};
-  Coordinator coordinator_{{limits_, timers_, directory_, records_, random_, out_}, *this};
+  Versions versions_{0, random_};
+  Coordinator coordinator_{{limits_, timers_, directory_, records_, random_, versions_, out_}, *this};
   std::set<ObjectId> watched_;
   std::map<ObjectId, std::string> lost_;
 };

@@ -29,6 +29,7 @@ void Agent::Impl::flush(Directory::Output& homes) {
       out_.send(send_one.to, std::move(send_one.message));
     }
   }
+  for (const Heard& heard : homes.heard) deputies_.note(heard);
   for (std::string& line : homes.log) out_.emit(effect::Log{std::move(line)});
   log_lost(homes.lost);
   homes = {};
@@ -106,15 +107,18 @@ void Agent::Impl::on(NodeRef from, const Announce& m) {
            f.lost_why.size() > limits_.max_meta_bytes || (f.state != CopyState::kKnows && !f.lost_why.empty()) ||
            f.slices == 0 || f.slices > limits_.max_slices || f.roots > f.slices;
   });
-  std::erase_if(mine.tombstones, [&](const Tombstone& t) { return records_.home(t.id) != self(); });
+  std::erase_if(mine.tombstones, [&](const Tombstone& t) {
+    return records_.home(t.id) != self() || t.id.is_nil() || (t.id.is_named() && t.version == 0);
+  });
   for (const Fact& fact : mine.facts)
     if (!fact.lost_why.empty()) announcer_.remember(fact.id, fact.version, fact.lost_why);
   Directory::Output out;
   directory_.on_announce(out_.now(), from, mine, out);
   flush(out);
   for (const Tombstone& stone : mine.tombstones)
-    if (tombstones_.contains(stone.id)) coordinator_.cancel(stone.id, Code::kDeleted, "the target was deleted");
-  if (m.full_end && m.comparison != 0) out_.send(from, Compared{m.comparison, m.first, m.last, false});
+    if (tombstones_.contains(stone.id) && !directory_.is_taken(stone.id))
+      coordinator_.cancel(stone.id, Code::kDeleted, "the target was deleted");
+
   if (m.rate_kib != 0) rate_estimate_ = (rate_estimate_ * 3 + std::uint64_t{m.rate_kib} * 1024) / 4;
 }
 

@@ -2,6 +2,7 @@
 //
 //   agent.cc     events and messages to handlers; timers
 //   cluster.cc   membership, homes, lost connections
+//   memories.cc  what must not be forgotten: deletes while members are away, and what existed at homes that die
 //   home.cc      this node as a home: messages to the directory
 //   writing.cc   clients that write
 //   reading.cc   clients that read; what homes answer
@@ -24,6 +25,7 @@
 #include "core/agent/clients.h"
 #include "core/agent/coordinator.h"
 #include "core/agent/copies.h"
+#include "core/agent/deputies.h"
 #include "core/agent/errands.h"
 #include "core/agent/ferries.h"
 #include "core/agent/fetches.h"
@@ -38,6 +40,8 @@
 #include "core/agent/room.h"
 #include "core/agent/serves.h"
 #include "core/agent/slots.h"
+#include "core/agent/versions.h"
+#include "core/directory/absences.h"
 #include "core/directory/directory.h"
 #include "core/membership/membership.h"
 #include "core/reduce/reduction.h"
@@ -101,6 +105,7 @@ class Agent::Impl final : private Directory::Host, private Slots::Host, private 
   void on(const timer::Refresh& t);
   void on(const timer::Ferry&) { ferries_.on_timer(); }
   void on(const timer::Leave& t);
+  void on(const timer::Hearsay&) { deputies_.on_timer(); }
   void settle();
   bool is_settled() const;
   void tidy(const ObjectId& id);
@@ -137,6 +142,9 @@ class Agent::Impl final : private Directory::Host, private Slots::Host, private 
   void on(NodeRef from, const DeleteReply& m);
   void on(NodeRef from, const Drop& m);
   void on(NodeRef from, const SetPrimary& m);
+  void on(NodeRef from, const Departures& m);
+  void on(NodeRef from, const Forgotten& m);
+  void on(NodeRef from, const Hearsay& m);
   void on(NodeRef from, const RecoverQuery& m);
   void on(NodeRef from, const RecoverReply& m);
   void on(NodeRef from, const NotHome& m);
@@ -158,6 +166,15 @@ class Agent::Impl final : private Directory::Host, private Slots::Host, private 
   void ask_everything_again(NodeRef home);
   void resync_at(NodeId peer, Time when);
   void resync(NodeRef peer);
+
+  // --- memories.cc
+  void note_absences(const std::vector<Membership::Change>& changes);
+  void tell_departures(const std::vector<Membership::Change>& changes);
+  void expire_absences();
+  void choose_deputies(const std::vector<NodeRef>& before);
+  void tell_deputy_anew(NodeRef deputy);
+  void give_up_deputyships();
+  Side our_side() const;
 
   // --- home.cc
   bool is_home(NodeRef asker, const ObjectId& id);
@@ -183,6 +200,7 @@ class Agent::Impl final : private Directory::Host, private Slots::Host, private 
   void commit_put(Record& record);
   void fail_put(Record& record, Code code, const std::string& why);
   void give_up_put(Record& record);
+  void put_newer(Record& record, Version newer_than);
 
   // --- reading.cc
   void on_client(const RequestKey& key, ipc::Get& m);
@@ -271,7 +289,9 @@ class Agent::Impl final : private Directory::Host, private Slots::Host, private 
   Random random_;
   Membership membership_;
   Outbox out_;
-  VersionMemory tombstones_;
+  Versions versions_;
+  Tombstones tombstones_;
+  Absences absences_;
   VersionMemory known_;
   Directory directory_;
   ObjectTable table_;
@@ -280,6 +300,7 @@ class Agent::Impl final : private Directory::Host, private Slots::Host, private 
   Timers timers_;
   Clients clients_;
   Errands errands_;
+  Deputies deputies_;
   Room room_;
   Puts puts_;
   Gets gets_;

@@ -98,8 +98,16 @@ void Agent::Impl::on(NodeRef from, const Drop& m) {
   bool same = copy != nullptr && (m.version == 0 || copy->version == m.version);
   if (m.reason == DropReason::kDeleted) {
     announcer_.withdraw(from, m.id, m.version);
-    if (copy != nullptr && !same && copy->is_complete()) return;  // another version was deleted
-    tombstones_.add(m.id, m.version, out_.now() + limits_.tombstone_life, records_.home(m.id).id);
+    if (m.version != 0 || !m.id.is_named())
+      tombstones_.bury(m.id, m.version, out_.now() + limits_.tombstone_life, records_.home(m.id).id);
+    known_.forget(m.id, m.version);
+    // An older version goes with it, and a newer one stays. Who has none asks whether there is a newer one.
+    same = same || (copy != nullptr && tombstones_.covers(m.id, copy->version));
+    if (copy != nullptr && !same) return;
+    if (copy == nullptr && m.id.is_named()) {
+      if (fetches_.is_asking(m.id)) fetches_.ask(want_of(*r));
+      return;
+    }
   }
   if (r == nullptr) {
     if (m.reason == DropReason::kReset) announcer_.withdraw(from, m.id, m.version);

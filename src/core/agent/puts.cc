@@ -60,7 +60,8 @@ Puts::Answer Puts::on_reply(NodeRef from, const PutReply& m) {
   Put& put = it->second;
   timers_.cancel(put.retry);
   out_.answered(put.number);
-  if (m.code != Code::kOk) return Answer::kRefused;
+  const bool can_be_newer = m.newer_than != 0 && generation(m.newer_than) < kLastGeneration && !put.claimed;
+  if (m.code != Code::kOk) return can_be_newer ? Answer::kTooOld : Answer::kRefused;
   put.claimed = true;
   out_.close_question(put.first_number);  // a fact from now on, which full announcements tell
   if (put.sealed_sent) return Answer::kCommitted;

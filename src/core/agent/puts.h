@@ -40,8 +40,9 @@ class Puts {
   // The home was told that all bytes are there: it may be committed already.
   bool may_be_committed(const ObjectId& id) const;
 
-  enum class Answer : std::uint8_t { kNone, kRefused, kClaimed, kCommitted };
-  // kNone: it is old news, or there is more to say to the home, and it has been said.
+  enum class Answer : std::uint8_t { kNone, kRefused, kTooOld, kClaimed, kCommitted };
+  // kNone: it is old news, or there is more to say to the home, and it has been said. kTooOld: another version may be claimed;
+  // nobody has had this one.
   Answer on_reply(NodeRef from, const PutReply& m);
 
   struct Ended {

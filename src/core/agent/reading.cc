@@ -9,7 +9,8 @@ namespace hoplite {
 
 void Agent::Impl::on_client(const RequestKey& key, ipc::Get& m) {
   if (m.id.is_nil()) return clients_.fail(key, Code::kInvalidArgument, "the nil id does not identify an object");
-  if (tombstones_.contains(m.id)) return clients_.fail(key, Code::kDeleted, "object " + m.id.to_string());
+  if (tombstones_.contains(m.id) && !m.id.is_named())
+    return clients_.fail(key, Code::kDeleted, "object " + m.id.to_string());
   Copy* copy = records_.copy_of(m.id);
   if (copy != nullptr && copy->is_complete()) return gets_.answer(key, *copy);
   if (!records_.contains(m.id) && too_many_objects(key, 1)) return;

@@ -53,15 +53,17 @@ struct ReduceDeadline {
   ObjectId target;
 };
 struct Parked {};   // refuse pulls that have waited for too long
+struct Hearsay {};  // deputies are told
 struct Refresh {};  // tell the next home everything, as a matter of routine
 struct Ferry {};    // orders to fetch for others run out
 struct Leave {};    // we were told to stop, and have waited long enough for running transfers
 
 }  // namespace timer
 
-using Timer = std::variant<timer::RequestDeadline, timer::Want, timer::Notify, timer::Claim, timer::Errand, timer::Room,
-                           timer::Resync, timer::SlotReport, timer::SlotFeed, timer::SlotRoom, timer::ReduceDue,
-                           timer::ReduceDeadline, timer::Parked, timer::Refresh, timer::Ferry, timer::Leave>;
+using Timer =
+    std::variant<timer::RequestDeadline, timer::Want, timer::Notify, timer::Claim, timer::Errand, timer::Room,
+                 timer::Resync, timer::SlotReport, timer::SlotFeed, timer::SlotRoom, timer::ReduceDue,
+                 timer::ReduceDeadline, timer::Parked, timer::Refresh, timer::Ferry, timer::Leave, timer::Hearsay>;
 
 class Timers {
  public:

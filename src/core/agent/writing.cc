@@ -109,7 +109,7 @@ bool Agent::Impl::refuse_put(const RequestKey& key, const ObjectId& id, const st
 }
 
 Code Agent::Impl::put_refused(const ObjectId& id) const {
-  if (tombstones_.contains(id)) return Code::kDeleted;
+  if (tombstones_.contains(id) && !id.is_named()) return Code::kDeleted;
   const Copy* copy = records_.copy_of(id);
   // Bytes without a source prove nothing: the home knows whether it still exists.
   const bool stranded = copy != nullptr && copy->life() == CopyLife::kFetching &&
@@ -118,7 +118,7 @@ Code Agent::Impl::put_refused(const ObjectId& id) const {
 }
 
 Copy* Agent::Impl::add_put_copy(const ObjectId& id, std::uint64_t size, std::string meta, Alignment alignment) {
-  Copy* copy = table_.add(id, random_.next_nonzero(), size, alignment, CopyLife::kWriting);
+  Copy* copy = table_.add(id, versions_.draw(out_.now()), size, alignment, CopyLife::kWriting);
   if (copy == nullptr) return nullptr;
   copy->meta = std::move(meta);
   copy->primary = true;
@@ -142,11 +142,19 @@ void Agent::Impl::on(NodeRef from, const PutReply& m) {
     case Puts::Answer::kNone: return;
     case Puts::Answer::kRefused:
       return fail_put(records_.at(m.id), m.code, "object " + m.id.to_string() + " (home " + from.id.to_string() + ")");
+    case Puts::Answer::kTooOld: return put_newer(records_.at(m.id), m.newer_than);
     case Puts::Answer::kClaimed:  // bytes may be asked for from now on
       gets_.fulfil(m.id);
       return records_.can_be_pulled(m.id);
     case Puts::Answer::kCommitted: return commit_put(records_.at(m.id));
   }
+}
+
+// The home has heard of a newer version, which is deleted or lost: by another clock, this one came before that.
+void Agent::Impl::put_newer(Record& record, Version newer_than) {
+  COVERAGE_MARK(put_with_a_newer_version);
+  records_.copy_of(record)->version = versions_.draw(out_.now(), newer_than);
+  puts_.claim(record.id);
 }
 
 void Agent::Impl::commit_put(Record& record) {

@@ -8,12 +8,13 @@ namespace hoplite {
 
 void Directory::on_want(Time now, NodeRef from, const Want& want, Output& out) {
   if (park_unless_settled(now, from, want.id, want, out)) return;
-  if (tombstones_.contains(want.id)) {
+  if (is_deleted(want.id)) {
     out.sends.push_back({from, WantFailed{want.request, want.id, 0, Code::kDeleted}});
     return;
   }
   Entry& entry = entries_[want.id];
-  if (entry.version == 0 && !entry.reserved && known_.contains(want.id)) {
+  const bool remembered = known_.contains(want.id) && !tombstones_.covers(want.id, known_.version_of(want.id));
+  if (entry.version == 0 && !entry.reserved && remembered) {
     COVERAGE_MARK(home_remembers_what_is_lost);
     take_known(want.id, entry);
     resolve(now, want.id, entry, out);

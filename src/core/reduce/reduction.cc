@@ -24,6 +24,8 @@ Reduction::Reduction(Options options)
       limits_(options.limits),
       whole_(limits_.always_whole || needs_whole_contributions(spec_.op)),
       random_(options.seed),
+      generation_(options.generation),
+      next_target_(random_.next()),
       names_(limits_.max_names_bytes),
       source_order_(spec_.sources) {
   for (const ObjectId& id : source_order_) sources_[id];
@@ -320,7 +322,7 @@ void Reduction::issue(Output& out) {
     for (auto& [number, slot] : slots_) {
       if (slot.role == SlotRole::kRoot || (slot.parent == 0 && complete())) dirty_.insert(number);
     }
-    target_version_ = random_.next_nonzero();
+    target_version_ = make_version(generation_, next_target_++);
   }
   for (const SlotNumber number : dirty_) {
     const auto it = slots_.find(number);

@@ -37,6 +37,7 @@ class Reduction {
     LinkCosts links;
     Limits limits;
     std::uint64_t seed = 0;
+    std::uint64_t generation = 0;  // of the target's versions
   };
   struct Outgoing {
     NodeRef to;
@@ -155,6 +156,8 @@ class Reduction {
   const Limits limits_;
   const bool whole_;  // the operator needs whole contributions: nothing is combined on the way
   Random random_;
+  const std::uint64_t generation_;
+  std::uint64_t next_target_;  // the random part of the target's next version: no two attempts have the same
 
   ReducePhase phase_ = ReducePhase::kWaiting;
   Error error_;
