@@ -35,12 +35,16 @@ install: build ## into PREFIX (default /usr/local)
 
 # --- checking it
 
-# One ctest run, one summary at the end. It goes from fast to slow: unit tests and simulation first, then whole processes,
-# then network namespaces, then the first three kinds again in sanitized builds.
+# One ctest run and one pytest run, each with its summary. ctest goes from fast to slow: unit tests and simulation first, then
+# whole processes, then network namespaces, then the first three kinds again in sanitized builds.
 # LABEL=unit runs one kind only.
 .PHONY: test
-test: setup-test build ## all tests, fast ones first (LABEL=unit|sim|process|net|sanitize)
+test: setup-test setup-python build ## all tests, fast ones first (LABEL=unit|sim|process|net|sanitize|python)
 	@tools/run-tests release '$(LABEL)'
+
+.PHONY: wheel
+wheel: setup-python build ## the Python package, into build/wheel
+	@tools/python wheel
 
 .PHONY: asan tsan
 asan: setup-test ## the tests under AddressSanitizer and UndefinedBehaviorSanitizer (LABEL=)
@@ -63,7 +67,7 @@ mutate: setup-test ## slips made on purpose, one at a time: which test notices? 
 	@tools/mutate --jobs $(JOBS) $(ARGS)
 
 .PHONY: lint
-lint: setup-lint configure-release ## formatting, clang-tidy, shellcheck, pyflakes
+lint: setup-lint setup-python configure-release ## formatting, clang-tidy, shellcheck, pyflakes, ruff, mypy
 	@tools/lint
 
 .PHONY: format
@@ -88,10 +92,10 @@ soak: setup-bench configure-release ## daemons at work with every fault there is
 clean: ## removes build/
 	@rm -rf build
 
-.PHONY: setup-build setup-test setup-lint setup-fuzz setup-bench setup-gloo configure-release
+.PHONY: setup-build setup-test setup-lint setup-python setup-fuzz setup-bench setup-gloo configure-release
 setup-build:
 	@tools/setup build
-setup-test setup-lint setup-fuzz setup-bench setup-gloo: setup-%:
+setup-test setup-lint setup-python setup-fuzz setup-bench setup-gloo: setup-%:
 	@tools/setup build $*
 configure-release:
 	@tools/configure release

@@ -224,6 +224,8 @@ const std::vector<Row>& rows() {
                &DaemonOptions::log_file),
       text_row("log-level", "LEVEL", "debug, info, warn or error", &DaemonOptions::log_level, parse_level),
       flag_row("foreground", "stay in the foreground", &DaemonOptions::foreground),
+      flag_row("until-eof", "stop when standard input ends, as a pipe does with the process that writes to it",
+               &DaemonOptions::until_eof),
   };
   return table;
 }

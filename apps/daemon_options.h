@@ -44,6 +44,7 @@ struct DaemonOptions {
   std::string log_file;  // empty: standard error in the foreground, else SOCKET.log
   std::string log_level = "info";
   bool foreground = false;
+  bool until_eof = false;  // stop when standard input ends
 
   std::set<std::string, std::less<>> given;  // names of what was said on the command line
 };

@@ -96,9 +96,10 @@ TEST(DaemonOptions, HelpShowsEveryOptionWithItsDefault) {
   DaemonOptions options;
   add_daemon_options(app, options);
   const std::string help = app.help();
-  for (const char* name : {"listen", "join", "advertise", "socket", "memory", "token-file", "insecure", "max-rate",
-                           "io-threads", "busy-poll", "log-file", "log-level", "config", "socket-mode", "inline-bytes",
-                           "foreground", "ping-every", "dead-after", "drain"})
+  for (const char* name :
+       {"listen",       "join",       "advertise",  "socket",     "memory",    "token-file", "insecure",
+        "max-rate",     "io-threads", "busy-poll",  "log-file",   "log-level", "config",     "socket-mode",
+        "inline-bytes", "foreground", "ping-every", "dead-after", "drain",     "until-eof"})
     EXPECT_THAT(help, HasSubstr(std::string("--") + name));
   for (const char* value : {"127.0.0.1:7411", "[30%]", "[0600]", "[64KiB]", "[250ms]", "[900ms]", "[5000ms]", "[info]",
                             "[none]", "hoplite.sock]", "threads that move bytes [1]"})

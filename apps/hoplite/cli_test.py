@@ -68,6 +68,33 @@ class CliTest(unittest.TestCase):
             wait_until(lambda: not alive(pid), "the end of a killed daemon")
 
 
+class TiedDaemon(CliTest):
+    """--until-eof: a daemon that ends with who holds its standard input."""
+
+    def run_daemon(self, stdin):
+        command = [BIN / "hoplited", "--until-eof", "--listen", "127.0.0.1:0", "--memory", "64MiB", "--socket",
+                   self.folder / "tied.sock"]
+        daemon = subprocess.Popen(command, stdin=stdin, stderr=subprocess.PIPE, env=self.environment)
+        self.addCleanup(daemon.communicate)
+        self.addCleanup(daemon.kill)
+        return daemon
+
+    def test_it_ends_with_its_input(self):
+        read, write = os.pipe()
+        daemon = self.run_daemon(read)
+        os.close(read)
+        wait_until((self.folder / "tied.sock").exists, "the daemon listens")
+        os.write(write, b"what is said does not matter")
+        self.assertEqual(self.json("status", "--socket", self.folder / "tied.sock")["pid"], daemon.pid)
+        os.close(write)
+        self.assertEqual(daemon.wait(PATIENCE_S), 0)
+
+    def test_an_input_without_end_is_refused(self):
+        daemon = self.run_daemon(subprocess.DEVNULL)
+        self.assertEqual(daemon.wait(PATIENCE_S), 1)
+        self.assertIn(b"--until-eof", daemon.stderr.read())
+
+
 class WithDaemon(CliTest):
     def setUp(self):
         super().setUp()

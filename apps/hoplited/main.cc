@@ -8,6 +8,7 @@
 
 #include "common/standard_streams.h"
 #include "daemon_options.h"
+#include "end_of_input.h"
 #include "node/log.h"
 #include "node/node.h"
 #include "node/stop_signals.h"
@@ -35,6 +36,9 @@ Result<void> run(DaemonOptions& options, ReadyPipe& ready) {
   if (!options.config.empty()) {
     if (auto loaded = load_config(options.config, options); !loaded) return loaded;
   }
+  if (options.until_eof) {
+    if (auto can_end = EndOfInput::check(); !can_end) return can_end;
+  }
   auto level = parse_log_level(options.log_level);
   if (!level) return level.error();
   auto settings = node_options(options);
@@ -51,8 +55,11 @@ Result<void> run(DaemonOptions& options, ReadyPipe& ready) {
     return node.error();
   }
   signals.attach((*node)->loop(), [&] { (*node)->stop(); });
+  EndOfInput input;
+  if (options.until_eof) input.attach((*node)->loop(), [&] { (*node)->stop(); });
   ready.ready(settings->socket, (*node)->address().to_string());
   (*node)->run();
+  input.detach();
   signals.detach();
   (*log)->info("stopped");
   return {};

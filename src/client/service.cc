@@ -113,9 +113,10 @@ void Connection::run_callbacks(Lock& lock) {
   while (!called_.empty()) {
     const std::shared_ptr<Call> call = std::move(called_.front());
     called_.pop_front();
-    const auto callback = std::exchange(call->callback, nullptr);
+    auto callback = std::exchange(call->callback, nullptr);
     lock.unlock();
     callback(Access::call_handle(shared_from_this(), call));
+    callback = nullptr;  // what it holds may need locks of its own to go
     lock.lock();
   }
 }
