@@ -36,6 +36,7 @@ from ._functions import (
     allgather,
     allreduce,
     as_completed,
+    create,
     delete,
     gather,
     get,
@@ -54,6 +55,7 @@ from ._functions import (
 )
 from ._refs import Ref
 from ._scope import Scope, scope
+from ._shared_array import SharedArray
 
 __version__ = "0.1.0"
 
@@ -75,6 +77,7 @@ __all__ = [
     "ReduceStatus",
     "Ref",
     "Scope",
+    "SharedArray",
     "Slot",
     "Source",
     "Stats",
@@ -85,6 +88,7 @@ __all__ = [
     "allgather",
     "allreduce",
     "as_completed",
+    "create",
     "delete",
     "gather",
     "get",
