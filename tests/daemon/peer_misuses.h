@@ -225,12 +225,24 @@ inline Misuses misuses(Of<Announce>, const Situation& s) {
   begun.full_begin = true;
   begun.round = kHuge;
   all.push_back({"that has no end", begun});
+  begun.first = kHuge;
+  begun.last = 0;
+  all.push_back({"of a range that ends before it begins", begun});
   Announce ended;
   ended.full_end = true;
+  ended.comparison = kHuge;
   ended.open_requests = kHuge;
   ended.rate_kib = kMany;
   all.push_back({"that has no beginning", ended});
   return all;
+}
+inline Misuses misuses(Of<Compare>, const Situation&) {
+  return {{"of a range that ends before it begins", Compare{1, kHuge, 0, 0}},
+          {"of what is not there", Compare{2, 0, kHuge, 7}}};
+}
+inline Misuses misuses(Of<Compared>, const Situation&) {
+  return {{"to no comparison", Compared{kHuge, 0, kHuge, true}},
+          {"of a range that ends before it begins", Compared{1, kHuge, 0, true}}};
 }
 inline Misuses misuses(Of<Withdraw>, const Situation& s) {
   return {{"of what it never had", Withdraw{s.held, s.version}},

@@ -122,7 +122,9 @@ void Agent::Impl::on(NodeRef from, const Announce& m) {
   if (m.rate_kib != 0) rate_estimate_ = (rate_estimate_ * 3 + std::uint64_t{m.rate_kib} * 1024) / 4;
 }
 
-void Agent::Impl::on(NodeRef from, const Compare& m) { out_.send(from, directory_.on_compare(from, m)); }
+void Agent::Impl::on(NodeRef from, const Compare& m) {
+  if (m.first <= m.last) out_.send(from, directory_.on_compare(from, m));
+}
 
 void Agent::Impl::on(NodeRef from, const Compared& m) { announcer_.on_compared(from, m); }
 

@@ -36,7 +36,7 @@ void Directory::begin_full(NodeRef from, const Announce& announce) {
   std::set<ObjectId>& unconfirmed = unconfirmed_[from.id];
   unconfirmed.clear();
   const auto held = by_node_.find(from.id);
-  if (held == by_node_.end()) return;
+  if (held == by_node_.end() || announce.first > announce.last) return;
   const auto end = held->second.upper_bound(Place{announce.last});
   for (auto it = held->second.lower_bound(Place{announce.first}); it != end; ++it) unconfirmed.insert(*it);
 }
