@@ -53,9 +53,12 @@ constexpr auto members(T& t) {
     return std::tie(a, b, c, d, e, f, g, h, i, j, k, l);
   }
   else if constexpr (n == 13) {
-  else if constexpr (n == 14) {
     auto& [a, b, c, d, e, f, g, h, i, j, k, l, m] = t;
     return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m);
+  }
+  else if constexpr (n == 14) {
+    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, o] = t;
+    return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, o);
   }
   else if constexpr (n == 17) {
     auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r] = t;

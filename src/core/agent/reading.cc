@@ -109,7 +109,7 @@ Want Agent::Impl::want_of(const Record& record) const {
 
 // The home knows somebody who cannot reach those who have it.
 void Agent::Impl::on(NodeRef from, const FetchFor& m) {
-  if (from != records_.home(m.id) || m.id.is_nil() || tombstones_.contains(m.id)) return;
+  if (from != records_.home(m.id) || m.id.is_nil() || (tombstones_.contains(m.id) && !m.id.is_named())) return;
   const Copy* copy = records_.copy_of(m.id);
   if (copy != nullptr && copy->is_complete()) return announcer_.tell(records_.at(m.id));
   if (puts_.contains(m.id) || m.receiver == self()) return;
