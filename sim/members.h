@@ -28,7 +28,7 @@ constexpr std::size_t count_members() {
 template <typename T>
 constexpr auto members(T& t) {
   constexpr std::size_t n = count_members<T>();
-  static_assert(n <= 13 || n == 17, "a line for so many members is missing");
+  static_assert(n <= 14 || n == 17, "a line for so many members is missing");
   // clang-format off
   if constexpr (n == 0) { return std::tuple<>(); }
   else if constexpr (n == 1) { auto& [a] = t; return std::tie(a); }
@@ -55,6 +55,10 @@ constexpr auto members(T& t) {
   else if constexpr (n == 13) {
     auto& [a, b, c, d, e, f, g, h, i, j, k, l, m] = t;
     return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m);
+  }
+  else if constexpr (n == 14) {
+    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, o] = t;
+    return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, o);
   }
   else if constexpr (n == 17) {
     auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r] = t;

@@ -68,7 +68,8 @@ TEST_F(NarratorTest, TellsHowFastATransferWas) {
   learn("weights");
   effect::StartPull pull;
   pull.parent = peer_;
-  pull.pull = {.transfer = 7, .id = ObjectId::named("weights")};
+  pull.pull.transfer = 7;
+  pull.pull.id = ObjectId::named("weights");
   decide(Time{} + Duration::s(1), pull);
   EXPECT_THAT(text(), HasSubstr("asks node 000000000000000a for object weights = "));
   narrator_->tell(Time{} + Duration::s(3), Event(event::PullAccepted{7}));
@@ -86,7 +87,8 @@ TEST_F(NarratorTest, TellsOfServesEvictionsAndReduces) {
   event::PullAsked asked;
   asked.peer = peer_;
   asked.channel = 4;
-  asked.pull = {.transfer = 9, .id = {1, 1}};
+  asked.pull.transfer = 9;
+  asked.pull.id = {1, 1};
   narrator_->tell({}, Event(asked));
   decide({}, effect::AcceptPull{4, 5, 6, asked.pull});
   EXPECT_THAT(text(), HasSubstr("sends object 00000000000000010000000000000001 to node 000000000000000a"));
