@@ -81,6 +81,10 @@ class SmallRows(unittest.TestCase):
         self.assertGreater(figures["puts, and as many deletes"], 0)
         self.assertIn("deleted objects that came back", figures)
 
+    def test_a_simulated_turnover(self):
+        figures = self.run_rows("turnover", "--hosts", "10", "--objects", "20", "--minutes", "0.2")
+        self.assertGreater(figures[0]["value"]["median"], 0)
+
     def test_local(self):
         figures = self.run_rows("local-put", "--size", "1MiB")
         self.assertGreater(figures[0]["value"]["median"], 0)

@@ -66,6 +66,13 @@ int run_reduce(const Options& options) {
   return verdict(result, result.seconds, result.bound_s, reduce.at_most);
 }
 
+int run_with_turnover(TurnoverOptions options, const Cluster& cluster) {
+  options.cluster = cluster;
+  const TurnoverResult result = run_turnover(options);
+  print_turnover(options, result, std::cout);
+  return result.failure.empty() ? 0 : 1;
+}
+
 int run_grid(const Options& options) {
   ShapeGrid grid;
   grid.grain_bytes = options.scale.piece_bytes;
@@ -82,6 +89,7 @@ int main_with(Options options) {
     case Mode::kScale:
       if (options.grid) return run_grid(options);
       return options.collective == Options::Collective::kBroadcast ? run_broadcast(options.scale) : run_reduce(options);
+    case Mode::kTurnover: return run_with_turnover(options.turnover, options.scale);
     case Mode::kListInvariants:
       for (const Invariant& invariant : kInvariants) std::cout << invariant.name << ": " << invariant.sentence << "\n";
       return 0;

@@ -5,6 +5,7 @@
 namespace hoplite::sim {
 
 void Network::send(NodeIndex from, NodeRef to, const Address& address, std::string bytes) {
+  sent_[from] += bytes.size();
   const auto known = outgoing_[from].find(to);
   const Number number = known != outgoing_[from].end() ? known->second : dial(from, to, address);
   outgoing_[from][to] = number;
@@ -14,6 +15,7 @@ void Network::send(NodeIndex from, NodeRef to, const Address& address, std::stri
 }
 
 void Network::send_to_address(NodeIndex from, const Address& address, std::string bytes) {
+  sent_[from] += bytes.size();
   const Number number = dial(from, NodeRef{}, address);
   connections_[number].one_shot = true;
   connections_[number].items.push_back({std::move(bytes)});

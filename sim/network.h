@@ -34,7 +34,7 @@ class Network {
   Network(EventQueue& queue, Hosts& hosts, Random& random, NetworkSink& sink, NetworkOptions options = {})
       : queue_(queue), hosts_(hosts), random_(random), sink_(sink), options_(options) {}
 
-  void add_node() { outgoing_.emplace_back(); }  // once for each host, in the same order
+  void add_node() { outgoing_.emplace_back(), sent_.push_back(0); }  // once for each host, in the same order
 
   // Called by a running process. The message is encoded.
   void send(NodeIndex from, NodeRef to, const Address& address, std::string bytes);
@@ -52,6 +52,7 @@ class Network {
   void paths_changed();
 
   std::size_t open_connections() const;
+  std::uint64_t bytes_sent(NodeIndex node) const { return sent_[node]; }  // all its processes, without headers
 
  private:
   enum class State : std::uint8_t { kDialling, kOpen, kClosed };
@@ -92,6 +93,7 @@ class Network {
   NetworkSink& sink_;
   NetworkOptions options_;
   std::deque<Connection> connections_;                         // by number
+  std::vector<std::uint64_t> sent_;                            // by node
   std::vector<std::unordered_map<NodeRef, Number>> outgoing_;  // by sending node; looked up, never iterated
 };
 

@@ -62,6 +62,14 @@ Setter checked(Setter set, std::function<bool()> sane, const char* otherwise) {
   };
 }
 
+Result<double> parse_amount(std::string_view text) {
+  const std::string copy(text);
+  char* end = nullptr;
+  const double amount = std::strtod(copy.c_str(), &end);
+  if (text.empty() || *end != '\0' || !(amount >= 0 && amount <= 1e6)) return wrong("'" + copy + "' is not an amount");
+  return amount;
+}
+
 Result<double> parse_ratio(std::string_view text) {
   const std::string copy(text);
   char* end = nullptr;
@@ -105,6 +113,11 @@ std::map<std::string, Setter> with_value(Options& o) {
       {"--at-most", parsed(parse_ratio, o.scale.at_most)},
       {"--piece", parsed(parse_size, o.scale.piece_bytes)},
       {"--collective", one_of("--collective", o.collective, collectives)},
+      {"--objects", parsed(parse_number, o.turnover.objects)},
+      {"--minutes",
+       checked(
+           parsed(parse_amount, o.turnover.minutes), [&o] { return o.turnover.minutes > 0; }, "more than 0 minutes")},
+      {"--percent", parsed(parse_amount, o.turnover.percent_per_minute)},
       {"--width", parsed(parse_number, o.reduce.width)},
       {"--method", one_of("--method", o.reduce.spread, methods)},
   };
@@ -114,6 +127,7 @@ std::map<std::string, std::function<void()>> flags(Options& o) {
   using Mode = Options::Mode;
   return {
       {"--scale", [&] { o.mode = Mode::kScale; }},
+      {"--turnover", [&] { o.mode = Mode::kTurnover; }},
       {"--grid", [&] { o.grid = true; }},
       {"--invariants", [&] { o.mode = Mode::kListInvariants; }},
       {"--help", [&] { o.mode = Mode::kHelp; }},
@@ -163,6 +177,7 @@ std::string help_text() {
   hoplite-sim --scale --nodes 1000      one object on one node, all others get it: how long, compared with the wire
   hoplite-sim --scale --collective reduce --nodes 64    one source on every node, node 0 gets their sum
   hoplite-sim --scale --grid            which tree the cost model of reduces chooses, against the best one by brute force
+  hoplite-sim --turnover --nodes 1000   nodes with many objects die and join: what that costs on control connections
   hoplite-sim --invariants              what is checked
 
 random runs
@@ -187,6 +202,7 @@ scale
   --piece BYTES      what one turn on a link sends (default 64KiB; for reduces what the cost model believes, or a share)
   --collective WHAT  broadcast (default), reduce, or allreduce: all nodes get the sum
   --width W          of the tree of a reduce: 1 is a chain, N - 1 a star (default: what the cost model chooses)
+  --objects K, --minutes M, --percent P   of --turnover: P % of the nodes die and join per minute (default 1000, 2, 1)
   --method HOW       of an allreduce: by-cost (default), whole, or slices
 )";
 }

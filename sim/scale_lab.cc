@@ -1,14 +1,11 @@
 #include "sim/scale_lab.h"
 
 namespace hoplite::sim {
-namespace {
 
-Address address_of(NodeIndex node) {
+Address scale_address(NodeIndex node) {
   return {"10." + std::to_string(node >> 16) + "." + std::to_string(node >> 8 & 255) + "." + std::to_string(node & 255),
           7411};
 }
-
-}  // namespace
 
 std::ostream& operator<<(std::ostream& out, const Cluster& cluster) {
   return out << cluster.nodes << " nodes, " << format_size(cluster.size) << ", "
@@ -34,7 +31,7 @@ ScaleLab::ScaleLab(const Cluster& cluster, const WorldOptions& options, std::uin
   LinkSpec link;
   link.up = link.down = static_cast<double>(cluster.rate);
   link.latency = cluster.latency;
-  for (NodeIndex node = 0; node < cluster.nodes; ++node) world_.add_node({address_of(node), link, room, {}});
+  for (NodeIndex node = 0; node < cluster.nodes; ++node) world_.add_node({scale_address(node), link, room, {}});
   world_.start_acquainted();
 }
 

@@ -34,6 +34,9 @@ struct ScaleOutcome {
   double wall_s = 0;  // how long the simulation itself took
 };
 
+// Of one of many hosts.
+Address scale_address(NodeIndex node);
+
 class ScaleLab : public WorldObserver {
  protected:
   // `pipes` times what a link holds in its latency, and four pieces, may be under way on it.

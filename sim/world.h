@@ -136,6 +136,8 @@ class World final : private NetworkSink, private LinksSink, private PlaneSink {
            plane(transfer.parent.node).is_serving(transfer.serve);
   }
   const Links& links() const { return links_; }
+  // By control connections, since the beginning.
+  std::uint64_t control_bytes_sent(NodeIndex node) const { return network_.bytes_sent(node); }
   const Hosts& hosts() const { return hosts_; }
 
  private:

@@ -162,7 +162,7 @@ def median_note(samples: dict[str, list[float]], limit: float | None = None) -> 
 
 def all_rows() -> dict[str, Row]:
     """By name, in the order of the table."""
-    from rows import allreduce, broadcast, bulk, churn, crowd, gather, local, memory, micro, pingpong, priority, reduce, swarm
+    from rows import allreduce, broadcast, bulk, churn, crowd, gather, local, memory, micro, pingpong, priority, reduce, swarm, turnover
 
-    modules = (broadcast, reduce, allreduce, gather, priority, pingpong, bulk, local, memory, micro, crowd, churn, swarm)
+    modules = (broadcast, reduce, allreduce, gather, priority, pingpong, bulk, local, memory, micro, crowd, churn, swarm, turnover)
     return {row.name: row for module in modules for row in module.ROWS}

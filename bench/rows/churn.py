@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
-from cluster import ANSWER_S, Cluster
+from cluster import ANSWER_S, Cluster, ask_all
 from lab import Lab
 from report import Figure, at_least, at_most
 from rows import MIB, Row, Run, Setting
@@ -55,7 +55,7 @@ def churn(run: Run) -> Iterator[Figure]:
         done = busy.answer(seconds + ANSWER_S)
         end = memory_at(1.0)
         wait_for_members(cluster)
-        back = sum(looked_for(cluster, host, done) for host in cluster.workers)
+        back = looked_for(cluster, done)
 
     removals = done["removals"][0]
     yield run.figure(one(done["per_second"]), "/s", {}, what=RATE)
@@ -74,13 +74,13 @@ def wait_for_members(cluster: Cluster) -> None:
         time.sleep(0.1)
 
 
-def looked_for(cluster: Cluster, host: int, done: dict) -> int:
-    """How many of the deleted objects a host can read: the old ones, and the first and the last of the churned."""
-    worker = cluster.workers[host]
+def looked_for(cluster: Cluster, done: dict) -> int:
+    """How many of the deleted objects a host can still read: of the old ones, and of the first and the last churned."""
     number = round(done["per_second"] * done["seconds"])
     some = min(LOOKED_AT, number)
     looks = (("old", 0, OLD), ("churned", 0, some), ("churned", number - some, some))
-    return sum(worker.ask(f"came_back {name} {first} {count}", ASK_S)["found"] for name, first, count in looks)
+    commands = [f"came_back {name} {first} {count}" for name, first, count in looks]
+    return sum(answer["found"] for command in commands for answer in ask_all(cluster.workers.values(), command))
 
 
 ROWS = (

@@ -26,7 +26,7 @@ FIRST_PORT = 7500
 VICTIMS = 10
 PATIENCE_S = 180.0
 SETTLE_S = 15.0
-IDLE_S = 30.0
+IDLE_S = 75.0  # longer than any period: what is done once a minute counts
 KIB = 1 << 10
 
 
