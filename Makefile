@@ -77,8 +77,9 @@ format: setup-lint ## applies .clang-format
 # --- measuring it
 
 .PHONY: bench
-bench: setup-bench $(if $(findstring --with-gloo,$(ARGS)),setup-gloo) configure-release ## the figures, in network namespaces; table, and JSON under build/bench (ARGS="broadcast --hosts 6")
+bench: setup-bench $(if $(findstring --with-gloo,$(ARGS)),setup-gloo) setup-python configure-release ## the figures, in network namespaces; table, and JSON under build/bench (ARGS="broadcast --hosts 6")
 	@cmake --build build/release --parallel $(JOBS) --target bench-programs
+	@tools/python install
 	@bench/run $(ARGS)
 
 .PHONY: soak

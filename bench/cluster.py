@@ -170,14 +170,15 @@ class Cluster:
 
     # ---- starting ------------------------------------------------------------
 
-    def _socket(self, host: int) -> Path:
+    def socket(self, host: int) -> Path:
+        """Of the daemon, for clients of other kinds."""
         return Path(self._folder.name) / f"{host}.sock"
 
     def _log(self, host: int) -> Path:
         return Path(self._folder.name) / f"{host}.log"
 
     def _start_worker(self, host: int) -> Worker:
-        return Worker(self.lab, host, [self._bin_dir / WORKER, self._socket(host), *self._flags])
+        return Worker(self.lab, host, [self._bin_dir / WORKER, self.socket(host), *self._flags])
 
     def _seeds(self, host: int) -> list[int]:
         """The hosts that it joins through."""
@@ -188,7 +189,7 @@ class Cluster:
         argv += ["--listen", f"{self.lab.address(host)}:{PORT}"]
         for other in self._seeds(host):
             argv += ["--join", f"{self.lab.address(other)}:{PORT}"]
-        argv += ["--socket", self._socket(host), "--memory", str(self._memory)]
+        argv += ["--socket", self.socket(host), "--memory", str(self._memory)]
         argv += ["--log-file", self._log(host), "--log-level", self.log_level]
         reader, writer = os.pipe()
         try:

@@ -162,7 +162,10 @@ def median_note(samples: dict[str, list[float]], limit: float | None = None) -> 
 
 def all_rows() -> dict[str, Row]:
     """By name, in the order of the table."""
-    from rows import allreduce, broadcast, bulk, churn, crowd, gather, local, memory, micro, pingpong, priority, reduce, swarm, turnover
+    from rows import (
+        allreduce, broadcast, bulk, churn, crowd, gather, local, memory, micro, pingpong, priority, python, reduce, swarm, turnover,
+    )  # fmt: skip
 
-    modules = (broadcast, reduce, allreduce, gather, priority, pingpong, bulk, local, memory, micro, crowd, churn, swarm, turnover)
+    local_ones = (local, python, memory, micro)
+    modules = (broadcast, reduce, allreduce, gather, priority, pingpong, bulk, *local_ones, crowd, churn, swarm, turnover)
     return {row.name: row for module in modules for row in module.ROWS}

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Iterator
 
 import stats
-from cluster import Cluster
+from cluster import Cluster, Worker
 from lab import Lab
 from peers import raw
 from report import Figure, at_least
@@ -25,8 +25,13 @@ def place_apart(cluster: Cluster) -> None:
     Where the scheduler puts two processes that wake each other decides the pace
     more than what they do, and it decides anew in each run.
     """
+    place_on_cores(cluster, cluster.source)
+
+
+def place_on_cores(cluster: Cluster, worker: Worker) -> None:
+    """Such a client and the daemon."""
     cores = sorted(os.sched_getaffinity(0))
-    for pid, core in ((cluster.source.process.pid, cores[0]), (cluster.pid(1), cores[-1])):
+    for pid, core in ((worker.process.pid, cores[0]), (cluster.pid(1), cores[-1])):
         for thread in os.listdir(f"/proc/{pid}/task"):
             os.sched_setaffinity(int(thread), {core})
 

@@ -177,9 +177,6 @@ class Fleet(Cluster):
             self.stopped.discard(host)
             self._daemons[host].send_signal(signal.SIGCONT)
 
-    def socket(self, host: int) -> Path:
-        return self._socket(host)
-
     # ---- one thing after another, before anything else happens ---------------------
 
     def ask(self, host: int, text: str, patience_s: float = 60) -> Answer:
@@ -206,7 +203,7 @@ class Fleet(Cluster):
         return [other for other in self._daemons if other != host]
 
     def _start_worker(self, host: int) -> Client:
-        return Client(self.lab, host, [self._bin_dir / WORKER, self._socket(host)])
+        return Client(self.lab, host, [self._bin_dir / WORKER, self.socket(host)])
 
     def _await_members(self) -> None:
         """The driver sees by itself when they know each other."""

@@ -37,6 +37,7 @@ from ._functions import (
     allgather,
     allreduce,
     as_completed,
+    create,
     delete,
     gather,
     get,
@@ -55,6 +56,7 @@ from ._functions import (
 )
 from ._refs import Ref
 from ._scope import Scope, scope
+from ._shared_array import SharedArray
 
 __version__ = "0.1.0"
 
@@ -76,6 +78,7 @@ __all__ = [
     "ReduceStatus",
     "Ref",
     "Scope",
+    "SharedArray",
     "SizeMismatchError",
     "Slot",
     "Source",
@@ -87,6 +90,7 @@ __all__ = [
     "allgather",
     "allreduce",
     "as_completed",
+    "create",
     "delete",
     "gather",
     "get",

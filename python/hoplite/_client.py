@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 import weakref
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Iterable, Sequence
 from types import TracebackType
 from typing import Any, Literal, overload
 
@@ -14,6 +15,7 @@ from . import _codec, _core, _facts, _scope
 from ._completion import AsCompleted, resolved_by
 from ._errors import InvalidArgumentError, TypeMismatchError
 from ._refs import Ref, id_of, make_ref, ref_named
+from ._shared_array import SharedArray, new_array
 
 Priority = Literal["low", "normal", "high"]
 OnLost = Literal["fail", "wait"]
@@ -95,6 +97,39 @@ class Client:
         return ref
 
     # --- objects
+
+    def create(
+        self,
+        shape: int | Sequence[int],
+        dtype: Any = np.float64,
+        *,
+        id: Ref | str | None = None,
+        timeout: float | None = None,
+        priority: Priority = "normal",
+    ) -> SharedArray:
+        """An array in shared memory to fill in place: the object is made without any copy.
+
+        It is sealed, which makes it an object that others can get, by seal(), or at the end of a ``with`` block; an exception
+        in the block gives it up. It is read-only then, and so must be what was sliced from it before: writing through a slice
+        that was taken before the seal ends the process with a fault.
+
+        The array holds what happened to be there before: fill all of it.
+
+        >>> with hoplite.create((1000, 1000), "f4") as array:
+        ...     array[:] = 1
+        >>> hoplite.get(array.ref)
+        """
+        element = np.dtype(dtype)
+        extents = tuple(int(extent) for extent in ((shape,) if isinstance(shape, int) else shape))
+        described = _codec.array_metadata(extents, element)
+        if described is None or min(extents, default=0) < 0:
+            raise InvalidArgumentError(f"there are no arrays of {element} and shape {extents} in shared memory")
+        metadata, name, known_shape = described
+        size = math.prod(extents) * element.itemsize
+        into = id_of(id) if id is not None else None
+        draft = self._session.create(size, into, metadata, name, known_shape, timeout, priority)
+        ref = self._made(draft.id, name if name != "bytes" else None)
+        return new_array(self._session, draft, ref, extents, element)
 
     def put(self, value: Any, *, id: Ref | str | None = None, timeout: float | None = None, priority: Priority = "normal") -> Ref:
         """Stores a value as an immutable object that every node can get, and returns its ref.

@@ -21,6 +21,7 @@ import numpy as np
 
 from . import _core, _pickling
 from ._errors import TypeMismatchError
+from ._shared_array import SharedArray
 
 _MAX_DIMENSIONS = 32  # of an array type, as the C++ client has it
 
@@ -144,7 +145,7 @@ def encode(value: Any) -> Encoded:
     if kind is bytes:
         return Encoded(value, "py:bytes", "bytes", ())
     encoded = None
-    if kind is np.ndarray:
+    if kind is np.ndarray or kind is SharedArray:
         encoded = _encode_array(value)
     elif kind is bytearray or kind is memoryview:
         contiguous = kind is bytearray or value.c_contiguous

@@ -30,6 +30,7 @@ def _of_default(method: Callable[Concatenate[Client, P], R]) -> Callable[P, R]:
 
 
 put = _of_default(Client.put)
+create = _of_default(Client.create)
 get_async = _of_default(Client.get_async)
 wait = _of_default(Client.wait)
 as_completed = _of_default(Client.as_completed)

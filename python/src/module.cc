@@ -4,6 +4,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 
+#include "draft.h"
 #include "session.h"
 #include "stored.h"
 
@@ -37,6 +38,7 @@ NB_MODULE(_core, module) {
   nb::register_exception_translator(translate);
   bind_object_id(module);
   bind_stored(module);
+  bind_draft(module);
   bind_session(module);
 }
 

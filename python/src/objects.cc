@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "draft.h"
 #include "session.h"
 #include "stored.h"
 
@@ -178,6 +179,15 @@ void bind_objects(nb::class_<Session>& session) {
            nb::arg("timeout").none(), nb::arg("priority"))
       .def("put_parts", put_parts, nb::arg("size"), nb::arg("parts"), nb::arg("id").none(), nb::arg("metadata"),
            nb::arg("timeout").none(), nb::arg("priority"))
+      .def(
+          "create",
+          [](Session& self, std::size_t size, const std::optional<ObjectId>& id, std::string metadata,
+             const std::string& dtype, std::vector<std::uint64_t> shape, std::optional<double> timeout,
+             const std::string& priority) {
+            return create(self, size, put_options(id, std::move(metadata), dtype, std::move(shape), timeout, priority));
+          },
+          nb::arg("size"), nb::arg("id").none(), nb::arg("metadata"), nb::arg("dtype"), nb::arg("shape"),
+          nb::arg("timeout").none(), nb::arg("priority"))
       .def("get", get, nb::arg("id"), nb::arg("timeout").none(), nb::arg("wait_if_lost"), nb::arg("priority"))
       .def("gather", gather, nb::arg("ids"), nb::arg("timeout").none(), nb::arg("wait_if_lost"), nb::arg("priority"))
       .def(

@@ -4,8 +4,13 @@ import sys
 import time
 
 import pytest
+from hypothesis import settings
 
 import hoplite
+
+# No folder of examples in the checkout; the seed of a failure is printed.
+settings.register_profile("hoplite", database=None, print_blob=True)
+settings.load_profile("hoplite")
 
 PATIENCE_S = 60  # for what takes milliseconds on an idle machine
 

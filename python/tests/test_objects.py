@@ -75,7 +75,7 @@ def test_as_completed(a):
         assert next(completed) == refs[i]
     with pytest.raises(StopIteration):
         next(completed)
-    with pytest.raises(hoplite.GetTimeoutError, match="1 of 2"):
+    with pytest.raises(hoplite.GetTimeoutError, match="of 2 objects"):
         list(a.as_completed([refs[0], a.new_ref()], timeout=0.1))
     assert list(a.as_completed([])) == []
 

@@ -186,8 +186,8 @@ def test_a_node_dies(hoplite_local):
     assert cluster.client(3).get(kept, timeout=PATIENCE_S) == 1
 
 
-def test_closing_ends_what_is_under_way(shared_cluster):
-    client = hoplite.Client(shared_cluster.sockets[0])
+def test_closing_ends_what_is_under_way(hoplite_local):
+    client = hoplite_local(1).client(0)
     errors = []
 
     def wait():
@@ -234,12 +234,11 @@ thread.join()
 
 
 @pytest.mark.parametrize("call", ["get", "list", "wait", "completed", "put"])
-def test_ctrl_c_ends_every_wait(shared_cluster, call):
+def test_ctrl_c_ends_every_wait(hoplite_local, call):
+    cluster = hoplite_local(1)  # where nothing else waits
     if call == "put":
-        filler = shared_cluster.client(0).put(bytes(200 << 20))
-    assert run_python(INTERRUPTED, shared_cluster.sockets[0], call) == "interrupted\n"
-    if call == "put":
-        shared_cluster.client(0).delete(filler)
+        cluster.client(0).put(bytes(200 << 20))
+    assert run_python(INTERRUPTED, cluster.sockets[0], call) == "interrupted\n"
 
 
 def test_a_view_outlives_everything():
