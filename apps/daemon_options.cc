@@ -171,7 +171,7 @@ Row join_row() {
     return {};
   };
   return {"join",      Kind::kList,
-          "HOST:PORT", "a member of the cluster to join; may be repeated, any one of them suffices",
+          "HOST:PORT", "a member of the cluster to join, by name or address; may be repeated, any one of them suffices",
           set,         [](const DaemonOptions& options) { return options.join; }};
 }
 

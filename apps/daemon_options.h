@@ -23,7 +23,7 @@ struct DaemonOptions {
   std::string config;  // a TOML file; what is said on the command line wins over it
 
   std::string listen = "127.0.0.1:7411";
-  std::vector<std::string> join;  // members to join through; any of them will do
+  std::vector<std::string> join;  // members to join through; any of them will do. The first may be this one.
   std::string advertise;          // the address told to others; empty: as `listen`
   std::string socket;             // of the clients; empty: default_socket_path()
   std::uint32_t socket_mode = 0600;

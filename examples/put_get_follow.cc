@@ -25,6 +25,12 @@ T or_exit(hoplite::Result<T> result) {
   std::exit(1);
 }
 
+void or_exit(const hoplite::Result<void>& result) {
+  if (result.ok()) return;
+  std::fprintf(stderr, "hoplite-example: %s\n", result.error().to_string().c_str());
+  std::exit(1);
+}
+
 std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
 
 // An id is a future: the reader may come before the writer.
@@ -65,7 +71,7 @@ void follow(hoplite::Client& here, hoplite::Client& there) {
   });
   for (std::size_t at = 0; at < kSize; at += kStep) {
     std::memset(writer.buffer().data() + at, 'x', kStep);
-    writer.advance(at + kStep);  // readers may have it up to here
+    or_exit(writer.advance(at + kStep));  // readers may have it up to here
   }
   or_exit(writer.seal(10s));
   reader.join();

@@ -12,7 +12,43 @@ ClientKey Clients::attach(NodeIndex node) {
 
 void Clients::kill(ClientKey client) {
   world_.detach(client);
+  world_.end_lease(client);
   orphan(client);
+}
+
+void Clients::disconnect(ClientKey client) {
+  world_.detach(client);
+  end_requests(client);
+  for (auto it = ledger_.writing.begin(); it != ledger_.writing.end();) {
+    if (it->second.client == client) ledger_.kept.push_back(it->second), it = ledger_.writing.erase(it);
+    else ++it;
+  }
+  std::erase(attached_, client);
+  disconnected_.push_back(client);
+}
+
+void Clients::end_one(Random& random) {
+  const ClientKey client = disconnected_[random.below(disconnected_.size())];
+  for (const auto& [number, held] : ledger_.held)
+    if (held.client == client) judge_.look_again(held);
+  world_.end_lease(client);
+  orphan(client);
+}
+
+void Clients::end_disconnected() {
+  while (!disconnected_.empty()) {
+    const ClientKey client = disconnected_.back();
+    world_.end_lease(client);
+    orphan(client);
+  }
+}
+
+// What it has handed over it leaves alone, as it must; the rest is its own.
+void Clients::write_on(const Writing& kept, std::uint8_t fill) {
+  const ByteSpan arena = world_.arena(kept.node);
+  if (arena.empty()) return;
+  const ByteSpan rest = arena.subspan(kept.offset, kept.size).subspan(kept.written);
+  std::ranges::fill(rest, std::byte{fill});
 }
 
 std::vector<ClientKey> Clients::attached_to(NodeIndex node) const {
@@ -34,6 +70,8 @@ ObjectId Clients::new_id(ClientKey client) {
 
 void Clients::on_death(NodeIndex node) {
   for (const ClientKey client : attached_to(node)) orphan(client);
+  for (const ClientKey client : std::vector<ClientKey>(disconnected_))
+    if (world_.node_of(client) == node) orphan(client);
   judge_.copies_go(node);
   failovers_.node_died(node);
 }
@@ -48,21 +86,24 @@ void Clients::on_step(NodeIndex node) {
   failovers_.look_at(node);
 }
 
-// Nobody will hear the answers, and the memory is out of sight.
-void Clients::orphan(ClientKey client) {
-  attached_.erase(std::remove(attached_.begin(), attached_.end(), client), attached_.end());
+// Nobody will hear the answers, and what was not sealed never will be.
+void Clients::end_requests(ClientKey client) {
   for (RequestRecord& request : ledger_.requests)
     if (request.client == client && !request.ended) request.orphaned = request.ended = true;
-  std::erase_if(ledger_.held, [&](const auto& entry) { return entry.second.client == client; });
-  for (auto it = ledger_.writing.begin(); it != ledger_.writing.end();) {
-    PutRecord& put = ledger_.puts[it->second.put];
-    if (it->second.client != client) {
-      ++it;
-      continue;
-    }
-    if (put.sealed == Time::never()) put.given_up = true;
-    it = ledger_.writing.erase(it);
+  for (const auto& [create, writing] : ledger_.writing) {
+    PutRecord& put = ledger_.puts[writing.put];
+    if (writing.client == client && put.sealed == Time::never()) put.given_up = true;
   }
+}
+
+// The memory is out of sight, too.
+void Clients::orphan(ClientKey client) {
+  std::erase(attached_, client);
+  std::erase(disconnected_, client);
+  end_requests(client);
+  std::erase_if(ledger_.held, [&](const auto& entry) { return entry.second.client == client; });
+  std::erase_if(ledger_.writing, [&](const auto& entry) { return entry.second.client == client; });
+  std::erase_if(ledger_.kept, [&](const Writing& writing) { return writing.client == client; });
 }
 
 // --- requests
@@ -207,7 +248,9 @@ void Clients::release(HeldNumber number) {
   judge_.look_again(it->second);
   RequestRecord& request = ledger_.requests[it->second.request];
   if (request.held == number) request.held = 0;
-  world_.ask(it->second.client, 0, ipc::Release{{it->second.copy}});
+  const ClientKey client = it->second.client;
+  if (world_.attached(client)) world_.ask(client, 0, ipc::Release{{it->second.copy}});
+  else world_.give_back(client, it->second.copy);
   ledger_.held.erase(it);
 }
 
@@ -310,6 +353,7 @@ struct Clients::Answer {
     if (!fits(request.kind == Ask::kWait, "WaitDone")) return;
     end(Code::kOk);
     request.ready = done.ready;
+    request.gone = done.gone;
     judge.wait_done(number);
   }
   void operator()(const ipc::Removed& removed) const {

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "base/random.h"
 #include "sim/failovers.h"
 #include "sim/judge.h"
 #include "sim/ledger.h"
@@ -20,6 +21,13 @@ class Clients final : public WorldObserver {
   // --- a client's life
   ClientKey attach(NodeIndex node);
   void kill(ClientKey client);
+  // Its connection ends, while its process keeps what it viewed and wrote: it gives views back one by one, writes on, and
+  // lets go of all in the end.
+  void disconnect(ClientKey client);
+  bool any_disconnected() const { return !disconnected_.empty(); }
+  void end_one(Random& random);
+  void end_disconnected();
+  void write_on(const Writing& kept, std::uint8_t fill);
   // Ids that the client mints itself; its node is their home.
   ObjectId new_id(ClientKey client);
 
@@ -56,6 +64,7 @@ class Clients final : public WorldObserver {
   RequestNumber note(Ask kind, ClientKey client, ObjectId id, std::int64_t timeout_ns);
   PutNumber note_put(ClientKey client, ObjectId id, std::uint64_t size);
   void name_put(PutNumber put, ObjectId id);
+  void end_requests(ClientKey client);
   void orphan(ClientKey client);
 
   World& world_;
@@ -63,6 +72,7 @@ class Clients final : public WorldObserver {
   Judge& judge_;
   Failovers failovers_;
   std::vector<ClientKey> attached_;
+  std::vector<ClientKey> disconnected_;  // whose processes live on
   std::map<ClientKey, std::uint32_t> minted_;
 };
 

@@ -86,6 +86,10 @@ void draw_rare_limits(RunPlan& plan, std::uint64_t seed) {
   limits.input_stalls = one_of<std::uint32_t>(random, {2, 8});
   limits.parked_stalls = one_of<std::uint32_t>(random, {2, 8});
   limits.input_refusals = one_of<std::uint32_t>(random, {6, 8, 16});
+  limits.max_cut_off = one_of<std::uint32_t>(random, {1, 2, 64});
+  limits.max_ferry_tries = one_of<std::uint32_t>(random, {2, 8});
+  limits.max_ferries = one_of<std::uint32_t>(random, {1, 10'000});
+  limits.ferry_refreshes = one_of<std::uint32_t>(random, {1, 3});
   limits.max_parked_pulls = one_of<std::uint32_t>(random, {1, 2, 64});
   limits.join_grace = scaled(plan.beat, random, 6, 30);
   limits.watch_for = limits.want_refresh * random.between(2, 4);
@@ -95,10 +99,19 @@ void draw_rare_limits(RunPlan& plan, std::uint64_t seed) {
   limits.worth_measuring_bytes = one_of<std::uint64_t>(random, {100, 4'000, kMiB});
   limits.small_share = one_of<std::uint32_t>(random, {4, 16, 64});
   limits.reports_per_refresh = one_of<std::uint32_t>(random, {1, 10});
+  limits.max_open_questions = one_of<std::uint32_t>(random, {1, 2, 4, 256});
+  limits.compared_at_once = one_of<std::uint32_t>(random, {1, 2, 5, 512});
+  limits.max_backlog_bytes = one_of<std::uint64_t>(random, {1, 500, 8 * kKiB, kMiB});
   // Reached in no run: what lies beyond them is an error that a client is told, or memory of what must not be forgotten.
   limits.max_meta_bytes = one_of<std::uint64_t>(random, {4 * kKiB, 5 * kKiB});
   limits.max_objects = one_of<std::uint32_t>(random, {10'000, 4'000'000});
   limits.max_tombstones = one_of<std::uint32_t>(random, {10'000, 100'000});
+  limits.max_needed_tombstones = one_of<std::uint32_t>(random, {10'000, 1'000'000});
+  limits.max_hearsay = one_of<std::uint32_t>(random, {10'000, 1'000'000});
+  limits.hearsay_every = Duration::ms(static_cast<std::int64_t>(random.between(50, 400)));
+  limits.absent_life = Duration::s(static_cast<std::int64_t>(random.between(36'000, 86'400)));
+  limits.clock_margin = Duration::s(static_cast<std::int64_t>(random.between(7, 20)));
+  limits.late_word = Duration::s(static_cast<std::int64_t>(random.between(30, 60)));
   limits.max_lost = one_of<std::uint32_t>(random, {10'000, 100'000});
   limits.tombstone_life = Duration::s(static_cast<std::int64_t>(random.between(600, 1'200)));
   limits.max_waiting_for_room = one_of<std::uint32_t>(random, {200, 4'096});

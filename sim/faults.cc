@@ -14,6 +14,8 @@ void Faults::strike() {
   if (all && dice < 0.2) return pause();
   if (all && dice < 0.35) return partition();
   if (all && dice < 0.45) return one_way();
+  if (all && dice < 0.52) return refuse_pair();
+  if (all && dice < 0.6) return wall();
   const double rest = random_.uniform();
   if (rest < 0.5) return crash();
   if (rest < 0.8 || !all) return break_connections();
@@ -72,6 +74,29 @@ void Faults::one_way() {
   const NodeIndex to = some_node();
   if (from == to) return;
   world_.block(from, to);
+  heal_later();
+}
+
+// A firewall resets what one of them, or each, has to say to the other.
+void Faults::refuse_pair() {
+  if (world_.size() < 2) return;
+  const NodeIndex from = some_node();
+  const NodeIndex to = some_node();
+  if (from == to) return;
+  world_.refuse(from, to);
+  if (random_.chance(0.7)) world_.refuse(to, from);
+  heal_later();
+}
+
+// Some pairs have no path any more; most nodes still reach each other by way of others.
+void Faults::wall() {
+  if (world_.size() < 3) return;
+  for (NodeIndex a = 0; a < world_.size(); ++a)
+    for (NodeIndex b = 0; b < a; ++b) {
+      if (!random_.chance(0.25)) continue;
+      if (random_.chance(0.5)) world_.refuse(a, b), world_.refuse(b, a);
+      else world_.block(a, b), world_.block(b, a);
+    }
   heal_later();
 }
 

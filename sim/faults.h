@@ -24,6 +24,8 @@ class Faults {
   void pause();
   void partition();
   void one_way();
+  void refuse_pair();
+  void wall();
   void heal_later();
   void break_connections();
   void slow_down();

@@ -82,8 +82,11 @@ class Hosts {
 
   void block(NodeIndex from, NodeIndex to) { blocked_.insert({from, to}); }
   void unblock(NodeIndex from, NodeIndex to) { blocked_.erase({from, to}); }
-  void unblock_all() { blocked_.clear(); }
-  bool any_blocked() const { return !blocked_.empty(); }
+  // A firewall answers the dials of `from` to `to` with a reset.
+  void refuse(NodeIndex from, NodeIndex to) { refused_.insert({from, to}); }
+  void unblock_all() { blocked_.clear(), refused_.clear(); }
+  bool any_blocked() const { return !blocked_.empty() || !refused_.empty(); }
+  bool refuses(NodeIndex from, NodeIndex to) const { return !refused_.empty() && refused_.contains({from, to}); }
   // Whether packets of `from` arrive at `to`.
   bool path_open(NodeIndex from, NodeIndex to) const {
     return hosts_[from].powered && hosts_[to].powered && (blocked_.empty() || !blocked_.contains({from, to}));
@@ -103,6 +106,7 @@ class Hosts {
   std::deque<Host> hosts_;
   std::map<Address, NodeIndex> by_address_;
   std::set<std::pair<NodeIndex, NodeIndex>> blocked_;
+  std::set<std::pair<NodeIndex, NodeIndex>> refused_;
 };
 
 }  // namespace hoplite::sim

@@ -28,6 +28,9 @@ inline constexpr std::array kInvariants{
     Invariant{"deleted-stays-deleted",
               "What was there before a delete began is not read after the delete was confirmed, "
               "or soon after if it was on a node that nobody else knew."},
+    Invariant{"names-are-free-again", "A put of a name is refused as deleted only beside a delete."},
+    Invariant{"newest-put-stays",
+              "Once it is quiet, nobody reads what a later confirmed put of the name has replaced."},
     Invariant{"one-committed-version", "A second put of an id succeeds only after the first was lost or deleted."},
     Invariant{"done-is-readable", "A put that was confirmed can be read until it is lost or deleted."},
     Invariant{"one-answer", "Every request gets exactly one final answer, of the kind that belongs to it."},

@@ -14,6 +14,7 @@ void Judge::disturbed(bool on) {
 
 void Judge::settled() {
   options_.settle = Duration{};
+  settled_ = true;
   if (last_disturbance_) last_disturbance_ = world_.now();
 }
 
@@ -169,7 +170,7 @@ bool Judge::reduce_may_fail(PutNumber put_number, Code code, int depth) const {
     case Code::kStoreFull: return true;
     case Code::kLost:  // a source is
       return coordinator_may_move(put.id) || std::ranges::any_of(put.reduce->sources, [&](const ObjectId& id) {
-               return ledger_.about(id).bare.has_value() || perhaps_withdrawn(ledger_.about(id));
+               return ledger_.about(id).bare.has_value() || perhaps_withdrawn(ledger_.about(id), Time{});
              });
     default: return false;
   }
@@ -189,6 +190,7 @@ void Judge::check_deletes(const RequestRecord& request, PutNumber put) {
 // The get was asked after another put had been confirmed, and nothing has been lost or deleted since.
 void Judge::check_superseded(const RequestRecord& request, PutNumber put) {
   const ObjectRecord& record = ledger_.about(request.id);
+  if (settled_) check_newest(request, put);
   for (const PutNumber other : record.puts) {
     const Time done = ledger_.puts[other].done;
     if (other == put || done >= request.asked || ledger_.puts[put].done < done) continue;
@@ -197,6 +199,24 @@ void Judge::check_superseded(const RequestRecord& request, PutNumber put) {
     world_.violate("one-committed-version", "put " + std::to_string(put) + " of " + object(request.id) +
                                                 " was read on " + node_name(request.node) + ", but put " +
                                                 std::to_string(other) + " was confirmed before");
+  }
+}
+
+// Whatever has happened: when it is over, nobody reads what a later put has replaced, unless that was lost or deleted. Clocks
+// that differ may take puts of two sides of a partition for older or newer than they are.
+void Judge::check_newest(const RequestRecord& request, PutNumber put) {
+  const ObjectRecord& record = ledger_.about(request.id);
+  const PutRecord& read = ledger_.puts[put];
+  if (!request.id.is_named() || read.reduce) return;
+  for (const PutNumber other : record.puts) {
+    const PutRecord& later = ledger_.puts[other];
+    if (later.reduce || later.done >= request.asked || later.began < read.sealed + options_.clock_skew) continue;
+    const bool lost_since = record.bare && *record.bare > later.began;
+    const auto may_have_met_it = [&](const RemoveRecord& remove) { return remove.done >= later.began; };
+    if (lost_since || std::ranges::any_of(record.removes, may_have_met_it)) continue;
+    world_.violate("newest-put-stays", "put " + std::to_string(put) + " of " + object(request.id) + " was read on " +
+                                           node_name(request.node) + ", but put " + std::to_string(other) +
+                                           " came after it and was confirmed");
   }
 }
 
@@ -226,7 +246,21 @@ void Judge::wait_done(RequestNumber number) {
     if (!asked_for || !seen.insert(id).second || (!ledger_.is_sealed(record, world_.now()) && !minted))
       world_.violate("true-reason", describe(number) + " names " + object(id) + " as ready, which it is not");
   }
-  if (request.ready.size() < request.count && world_.now() < request.deadline)
+  for (const ipc::Gone& gone : request.gone) {
+    const ObjectRecord& record = ledger_.about(gone.id);
+    const auto failed_reduce = [&](PutNumber put) {
+      return ledger_.puts[put].reduce && reduce_may_fail(put, gone.code);
+    };
+    if (std::ranges::count(request.ids, gone.id) == 0 || !seen.insert(gone.id).second)
+      world_.violate("true-reason", describe(number) + " names " + object(gone.id) + " as gone, which was not asked");
+    if (std::ranges::any_of(record.puts, failed_reduce)) continue;
+    if (gone.code == Code::kLost) check_lost(number, record);
+    else if (gone.code != Code::kDeleted || record.removes.empty())
+      world_.violate("true-reason", describe(number) + " calls " + object(gone.id) + " " +
+                                        std::string(code_name(gone.code)) + ", which it is not");
+  }
+  const bool possible = request.ids.size() - request.gone.size() >= request.count;
+  if (request.ready.size() < request.count && possible && world_.now() < request.deadline)
     world_.violate("deadlines-hold", describe(number) + " ended early with " + std::to_string(request.ready.size()));
 }
 
@@ -256,6 +290,7 @@ void Judge::request_failed(RequestNumber number) {
       return;
     case Code::kDeleted:
       if (record.removes.empty()) untrue("nobody deleted it");
+      check_free_again(number, record);
       return;
     case Code::kExists:
       if (reads || record.puts.size() < 2) untrue("it is the only put");
@@ -268,6 +303,18 @@ void Judge::request_failed(RequestNumber number) {
       return;
     default: untrue("that is no reason for this request"); return;
   }
+}
+
+// A name is free as soon as its delete was answered: only one that was under way refuses a put.
+void Judge::check_free_again(RequestNumber number, const ObjectRecord& record) {
+  const RequestRecord& request = ledger_.requests[number];
+  if (request.put == 0 || !request.id.is_named()) return;
+  const Time began = ledger_.puts[request.put].began;
+  const auto beside = [&](const RemoveRecord& remove) { return remove.asked <= world_.now() && remove.done >= began; };
+  const bool reduced = ledger_.is_reduced(record);
+  if (!reduced && calm_since(began) && std::ranges::none_of(record.removes, beside))
+    world_.violate("names-are-free-again", describe(number) + " was refused as deleted, though every delete of " +
+                                               object(request.id) + " had ended before");
 }
 
 // No room, or no time: the deadline decides, but what is larger than the store can be refused at once.
@@ -288,11 +335,11 @@ void Judge::check_times(RequestNumber number) {
                                          format_duration(world_.now() - request.deadline) + " after its deadline");
 }
 
-// A put that its client gave up while the home was being asked may have existed for a moment.
-bool Judge::perhaps_withdrawn(const ObjectRecord& record) const {
+// A put that its client gave up while the home was being asked, after that time, may have existed for a moment.
+bool Judge::perhaps_withdrawn(const ObjectRecord& record, Time since) const {
   return std::any_of(record.puts.begin(), record.puts.end(), [&](PutNumber number) {
     const PutRecord& put = ledger_.puts[number];
-    if (put.commit == 0 || put.done <= world_.now()) return false;
+    if (put.commit == 0 || put.done <= world_.now() || put.sealed < since) return false;
     const RequestRecord& commit = ledger_.requests[put.commit];
     return commit.orphaned || commit.cancelled || commit.deadline <= world_.now();
   });
@@ -311,7 +358,7 @@ void Judge::check_lost(RequestNumber number, const ObjectRecord& record) {
   const std::string prefix = describe(number) + " ended as lost (" + request.message + "), but ";
   if (!ledger_.is_sealed(record, world_.now()) && !record.puts.empty())
     world_.violate("true-reason", prefix + "it never existed");
-  if (!calm_since(relevant) || (confirmed == Time{} && perhaps_withdrawn(record))) return;
+  if (!calm_since(relevant) || perhaps_withdrawn(record, confirmed)) return;
   if (!record.bare) world_.violate("true-reason", prefix + "no death has left it without a complete copy");
   if (record.bare && *record.bare < confirmed)
     world_.violate("true-reason", prefix + "it was put again before the request");

@@ -17,8 +17,9 @@
 namespace hoplite::sim {
 
 struct JudgeOptions {
-  Duration settle;          // how long after a disturbance its consequences may show
-  Duration deadline_slack;  // how much later than its deadline a request may time out
+  Duration settle;                       // how long after a disturbance its consequences may show
+  Duration deadline_slack;               // how much later than its deadline a request may time out
+  Duration clock_skew = Duration::s(5);  // more than wall clocks differ by
 };
 
 class Judge {
@@ -64,15 +65,18 @@ class Judge {
   bool reduce_may_fail(PutNumber put, Code code, int depth = 0) const;
   void check_deletes(const RequestRecord& request, PutNumber put);
   void check_superseded(const RequestRecord& request, PutNumber put);
+  void check_newest(const RequestRecord& request, PutNumber put);
+  void check_free_again(RequestNumber number, const ObjectRecord& record);
   void check_lost(RequestNumber number, const ObjectRecord& object);
   void check_times(RequestNumber number);
-  bool perhaps_withdrawn(const ObjectRecord& record) const;
+  bool perhaps_withdrawn(const ObjectRecord& record, Time since) const;
   std::map<ObjectId, bool> complete_copies(NodeIndex except) const;
 
   World& world_;
   Ledger& ledger_;
   JudgeOptions options_;
   int disturbances_ = 0;
+  bool settled_ = false;
   std::optional<Time> last_disturbance_;
   // A death took the copy that was to be kept. Until the home knows and pins another, the others may be evicted.
   std::set<ObjectId> unpinned_;

@@ -145,6 +145,34 @@ TEST_F(JudgeTest, SeesTheDeletedComeBack) {
   EXPECT_EQ(violated(), "deleted-stays-deleted");
 }
 
+TEST_F(JudgeTest, SeesANameRefusedThoughItsDeleteHasEnded) {
+  put(a_);
+  clients_->remove(client_, a_, kNoTimeout);
+  world_->run_for(Duration::s(1));
+  const RequestNumber again = clients_->put(client_, a_, 50, kNoTimeout);
+  answer(again, ipc::Failed{Code::kDeleted, ""});
+  EXPECT_EQ(violated(), "names-are-free-again");
+}
+
+TEST_F(JudgeTest, SeesWhatALaterPutHasReplaced) {
+  put(a_);
+  const ipc::View view = view_of(got(a_));
+  judge_->disturbed(true);  // a partition: the other side puts it again
+  world_->run_for(Duration::s(10));
+  PutRecord& later = ledger_.puts.emplace_back(ledger_.puts.back());
+  later.began = later.sealed = later.done = world_->now();
+  ledger_.objects[a_].puts.push_back(static_cast<PutNumber>(ledger_.puts.size() - 1));
+  judge_->disturbed(false);
+  const RequestNumber during = clients_->get(client_, {a_});
+  answer(during, view);
+  EXPECT_EQ(violated(), "");
+  judge_->settled();
+  world_->run_for(Duration::s(1));
+  const RequestNumber after = clients_->get(client_, {a_});
+  answer(after, view);
+  EXPECT_EQ(violated(), "newest-put-stays");
+}
+
 // A node that nobody knew at the time of the delete may show its object for a moment, and not longer.
 TEST_F(JudgeTest, SeesTheDeletedComeBackAlsoIfNobodyKnewIt) {
   for (const Duration later : {Duration::ms(500), Duration::ms(1100)}) {

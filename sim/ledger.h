@@ -74,6 +74,7 @@ struct RequestRecord {
   std::string message;
   std::optional<PutNumber> got;  // which put a get has returned
   std::vector<ObjectId> ready;   // of a wait
+  std::vector<ipc::Gone> gone;   // likewise
   HeldNumber held = 0;           // the view, while it is held; with follow, what is followed now
   // With follow: what was opened and not reset since, also when the client has given it back.
   std::optional<std::pair<CopyKey, Version>> following;
@@ -112,6 +113,7 @@ struct Ledger {
   std::map<ObjectId, ObjectRecord> objects;
   std::map<HeldNumber, Held> held;
   std::map<RequestNumber, Writing> writing;  // by the number of the create
+  std::vector<Writing> kept;                 // of clients without a connection: nothing that they write may matter
   HeldNumber next_held = 1;
 
   // Whether it was, or may be, the target of a reduce.

@@ -48,7 +48,7 @@ void Links::knock(Number number) {
   const NodeIndex at = parent.process.node;
   if (connection.state != State::kDialling || !hosts_.path_open(from, at) || !hosts_.path_open(at, from)) return;
   if (hosts_[at].running && hosts_.defer(at, [this, number] { knock(number); })) return;
-  if (!hosts_[at].running || hosts_[at].ref != parent.ref) {
+  if (!hosts_[at].running || hosts_[at].ref != parent.ref || hosts_.refuses(from, at)) {
     queue_.after(hosts_.delay(at, from), [this, number] { dial_failed(number); });
     return;
   }
@@ -68,6 +68,7 @@ void Links::opened(Number number) {
   if (connection.state != State::kDialling || !hosts_.alive(child.process)) return;
   if (!hosts_.path_open(parent.process.node, child.process.node)) return;
   if (hosts_.defer(child.process.node, [this, number] { opened(number); })) return;
+  if (hosts_.refuses(child.process.node, parent.process.node)) return dial_failed(number);
   connection.state = State::kOpen;
   for (std::size_t i = 0; i < connection.to[kParent].under_way.size(); ++i) schedule_arrival(number, kParent);
   if (!parent.open) tell_end(number, kChild);

@@ -28,7 +28,7 @@ constexpr std::size_t count_members() {
 template <typename T>
 constexpr auto members(T& t) {
   constexpr std::size_t n = count_members<T>();
-  static_assert(n <= 14 || n == 17, "a line for so many members is missing");
+  static_assert(n <= 14 || n == 17 || n == 20, "a line for so many members is missing");
   // clang-format off
   if constexpr (n == 0) { return std::tuple<>(); }
   else if constexpr (n == 1) { auto& [a] = t; return std::tie(a); }
@@ -63,6 +63,10 @@ constexpr auto members(T& t) {
   else if constexpr (n == 17) {
     auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r] = t;
     return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r);
+  }
+  else if constexpr (n == 20) {
+    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s, u, v] = t;
+    return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s, u, v);
   }
   // clang-format on
 }

@@ -40,7 +40,7 @@ void Network::knock(Number number) {
   const NodeIndex to = connection.to.node;
   if (connection.state != State::kDialling || !hosts_.path_open(from, to) || !hosts_.path_open(to, from)) return;
   const Duration back = hosts_.delay(to, from);
-  if (!hosts_[to].running) {
+  if (!hosts_[to].running || hosts_.refuses(from, to)) {
     queue_.after(back, [this, number] { dial_failed(number, Loss::kRefused); });
     return;
   }
@@ -59,6 +59,7 @@ void Network::opened(Number number) {
   if (connection.state != State::kDialling || !hosts_.alive(connection.from)) return;
   if (!hosts_.path_open(connection.to.node, connection.from.node)) return;
   if (hosts_.defer(connection.from.node, [this, number] { opened(number); })) return;
+  if (hosts_.refuses(connection.from.node, connection.to.node)) return dial_failed(number, Loss::kRefused);
   connection.state = State::kOpen;
   for (std::size_t i = 0; i < connection.items.size(); ++i) schedule_arrival(number);
   if (!connection.receiver_open) tell_sender(number);
@@ -209,6 +210,14 @@ void Network::paths_changed() {
       queue_.after(retransmission(), [this, number] { tell_sender(number); });
     }
   }
+}
+
+std::uint64_t Network::backlog(NodeIndex from, NodeRef to) const {
+  const auto number = outgoing_[from].find(to);
+  if (number == outgoing_[from].end()) return 0;
+  std::uint64_t bytes = 0;
+  for (const Item& item : connections_[number->second].items) bytes += item.bytes.size();
+  return bytes;
 }
 
 std::size_t Network::open_connections() const {

@@ -52,6 +52,8 @@ class Network {
   void paths_changed();
 
   std::size_t open_connections() const;
+  // Bytes of messages from the one to the other that have not arrived.
+  std::uint64_t backlog(NodeIndex from, NodeRef to) const;
   std::uint64_t bytes_sent(NodeIndex node) const { return sent_[node]; }  // all its processes, without headers
 
  private:

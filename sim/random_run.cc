@@ -110,7 +110,8 @@ class RandomRun {
 
   void stop_faults() {
     faults_.end_all();
-    if (world_.running_nodes().empty()) world_.start(0);
+    // The first of all seeds is the only one that forms a cluster when the others are gone.
+    if (world_.running_nodes().size() <= 1 && !world_.running(0)) world_.start(0);
     world_.trace().say(world_.now(), "", "faults have stopped");
     // A verdict may still be on its way from a probe that the faults swallowed.
     const Limits& limits = plan_.limits;
@@ -151,6 +152,7 @@ class RandomRun {
   void finish_requests() {
     workload_.finish_writing();
     clients_.release_all();
+    clients_.end_disconnected();
     // Those that can finish must; the others wait for what nobody will do, and are cancelled.
     const auto can_finish = [this](const std::set<ObjectId>& available) {
       std::vector<RequestNumber> numbers;

@@ -12,12 +12,14 @@
 //     n3 get n1:c as h                    # n1:c is an id that n1 mints when the story first names it; others are named ids
 //     run 100ms                           # virtual time passes
 //     crash n1 | unplug n1 | restart n1 | stop n1 | pause n2 | resume n2 | kill-client n2 [c2]
+//     disconnect-client n2 [c2]                       its process keeps what it views and writes
+//     wall n1 n2 (no packets, either way) | refuse n1 n2 (resets instead of connections, either way)
 //     partition n1 n2 / n3 | cut n1 n2 (one way) | heal | break n1 n2 | rate n2 10KB/s | start n4 (see `nodes ... started=3`)
 //     expect g ok of p within 2s          # or: timed_out, lost, deleted, exists, store_full, cancelled, pending, use_create
-//     expect x ready a b                  # of a wait
+//     expect x ready a b                  # of a wait; `expect x gone c`: deleted or lost, as it was told
 //     expect g deleted naming a           # a failure whose message names the object
 //     expect g shown 2500 within 1s       # bytes that a follow has seen
-//     expect n2 members 3 within 10s      # also: used 0 (bytes), objects 2, growing 0, held-unchanged
+//     expect n2 members 3 within 10s      # also: used 0 (bytes), objects 2, growing 0, incarnation 0
 //
 // At the end of every scenario views are released, everything is deleted, and all memory must come back.
 #pragma once

@@ -29,10 +29,11 @@ const std::map<std::string, Field>& limit_fields() {
       {"sync_every", &Limits::sync_every},         {"rejoin_every", &Limits::rejoin_every},
       {"tombstone_life", &Limits::tombstone_life}, {"crowd", &Limits::crowd},
       {"max_tombstones", &Limits::max_tombstones}, {"facts_per_message", &Limits::facts_per_message},
-      {"slice_bytes", &Limits::slice_bytes},       {"max_slices", &Limits::max_slices},
-      {"max_children", &Limits::max_children},     {"default_rate", &Limits::default_rate},
-      {"hop_latency", &Limits::hop_latency},       {"reduce_width", &Limits::reduce_width},
-      {"gather_for", &Limits::gather_for},         {"tree_work", &Limits::tree_work},
+      {"absent_life", &Limits::absent_life},       {"slice_bytes", &Limits::slice_bytes},
+      {"max_slices", &Limits::max_slices},         {"max_children", &Limits::max_children},
+      {"default_rate", &Limits::default_rate},     {"hop_latency", &Limits::hop_latency},
+      {"reduce_width", &Limits::reduce_width},     {"gather_for", &Limits::gather_for},
+      {"tree_work", &Limits::tree_work},
   };
   return kFields;
 }
@@ -263,10 +264,16 @@ class Player {
       const std::string name = command.words.size() > 2 ? command.words[2] : "c1";
       return clients_->kill(client(index, name));
     }
+    if (verb == "disconnect-client") {
+      const std::string name = command.words.size() > 2 ? command.words[2] : "c1";
+      return clients_->disconnect(client(index, name));
+    }
     const NodeIndex other = node(command.words[2]);
     if (verb == "break") return world_->break_connections(index, other);
+    if (verb == "refuse") return world_->refuse(index, other), world_->refuse(other, index);
     disturb(kNobody, true);
     world_->block(index, other);  // cut
+    if (verb == "wall") world_->block(other, index);
   }
 
   void partition(const Command& command) {
@@ -324,6 +331,7 @@ class Player {
     if (what == "shown") return expect_shown(command, number);
     wait_until(patience(command), subject + " does not end", [&] { return request.ended; });
     if (what == "ready") return expect_objects(command, request.ready);
+    if (what == "gone") return expect_objects(command, ids_of(request.gone));
     if (what == "used") return expect_objects(command, used_sources(request));
     if (outcome(request) != what)
       throw Wrong{subject + " ended as " + outcome(request) + " (" + request.message + "), expected was " + what};
@@ -353,6 +361,12 @@ class Player {
     });
   }
 
+  static std::vector<ObjectId> ids_of(const std::vector<ipc::Gone>& gone) {
+    std::vector<ObjectId> ids;
+    for (const ipc::Gone& one : gone) ids.push_back(one.id);
+    return ids;
+  }
+
   static std::vector<ObjectId> used_sources(const RequestRecord& request) {
     std::vector<ObjectId> used;
     if (!request.report || request.report->phase != ReducePhase::kDone) throw Wrong{"the reduce is not done"};
@@ -373,6 +387,11 @@ class Player {
   void expect_of_node(const Command& command) {
     const NodeIndex index = running_node(command.words[1]);
     if (command.words.size() != 4) throw Wrong{"expect NODE used|objects|growing|members NUMBER"};
+    if (command.words[2] == "incarnation") {
+      const std::uint64_t now = world_->agent(index).self().incarnation;
+      if (now != to_number(command.words[3])) throw Wrong{command.words[1] + " has incarnation " + std::to_string(now)};
+      return;
+    }
     static const std::map<std::string, std::uint64_t ipc::Status::*> kFigures{{"used", &ipc::Status::used},
                                                                               {"objects", &ipc::Status::objects},
                                                                               {"growing", &ipc::Status::growing},
@@ -406,6 +425,7 @@ class Player {
       return std::all_of(ledger_.requests.begin() + 1, ledger_.requests.end(), [](const auto& r) { return r.ended; });
     });
     clients_->release_all();
+    clients_->end_disconnected();
     std::string wrong;
     const auto agrees = [&] { return (wrong = directory_disagreement(*world_)).empty(); };
     wait_until(kPatience, wrong, agrees, Duration::ms(20));

@@ -38,6 +38,8 @@ void Workload::operate() {
   if (below(5)) return remove(client);
   if (below(3)) return cancel();
   if (below(1) && plan_.hazard != Hazard::kNone) return clients_.kill(client);
+  if (below(1)) return clients_.disconnect(client);
+  if (below(2)) return outlive();
   return look();
 }
 
@@ -214,6 +216,13 @@ void Workload::cancel() {
 void Workload::release() {
   if (ledger_.held.empty()) return;
   clients_.release(one_of(ledger_.held)->first);
+}
+
+// What processes do whose connections have ended.
+void Workload::outlive() {
+  look();
+  for (const Writing& kept : ledger_.kept) clients_.write_on(kept, static_cast<std::uint8_t>(random_.next()));
+  if (clients_.any_disconnected() && random_.chance(0.3)) clients_.end_one(random_);
 }
 
 void Workload::look() {

@@ -38,6 +38,7 @@ class Workload {
   void put_source(ClientKey client);  // one of those
   void cancel();
   void release();
+  void outlive();
   void look();
 
   World& world_;

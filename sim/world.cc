@@ -26,11 +26,15 @@ constexpr std::uint64_t kCheckEvery = 4;
 
 class World::PlaneProgress final : public Progress {
  public:
-  explicit PlaneProgress(const Node& node) : node_(node) {}
-  ValidBytes valid(CopyKey copy, std::uint32_t slice) const override { return node_.plane->data().valid(copy, slice); }
+  PlaneProgress(const World& world, NodeIndex node) : world_(world), node_(node) {}
+  ValidBytes valid(CopyKey copy, std::uint32_t slice) const override {
+    return world_.nodes_[node_].plane->data().valid(copy, slice);
+  }
+  std::uint64_t backlog(NodeRef peer) const override { return world_.network_.backlog(node_, peer); }
 
  private:
-  const Node& node_;
+  const World& world_;
+  NodeIndex node_;
 };
 
 // A failed CHECK ends the run it happened in, with its seed.
@@ -56,7 +60,7 @@ NodeIndex World::add_node(NodeSpec spec) {
   links_.add_node();
   nodes_.emplace_back();
   nodes_.back().spec = std::move(spec);
-  nodes_.back().progress = std::make_unique<PlaneProgress>(nodes_.back());
+  nodes_.back().progress = std::make_unique<PlaneProgress>(*this, node);
   return node;
 }
 
@@ -98,6 +102,8 @@ void World::start(NodeIndex node) {
   const bool was_powered = hosts_[node].powered;
   power_on(node);
   make_agent(node, {});
+  const NodeSpec& spec = nodes_[node].spec;
+  if (!spec.seeds.empty() && spec.seeds.front() == spec.address) step(node, event::MayBeFirst{}, {});
   if (was_powered) return;
   network_.paths_changed();
   links_.paths_changed();
@@ -139,6 +145,9 @@ void World::make_agent(NodeIndex node, std::vector<MemberNews> known) {
   options.limits = options_.limits;
   options.seed = random_.next();
   options.initial_members = std::move(known);
+  // Wall clocks differ by seconds.
+  constexpr std::uint64_t kSkewMs = 4'000;
+  options.wall_ms = static_cast<std::int64_t>(1'800'000'000'000 + mix64(options_.seed ^ mix64(node)) % kSkewMs);
   self.agent = std::make_unique<Agent>(std::move(options), *self.progress, now());
   hosts_[node].ref = self.agent->self();
   self.timer = Time::never();
@@ -206,6 +215,12 @@ void World::resume(NodeIndex node) {
 void World::block(NodeIndex from, NodeIndex to) {
   trace_.tell(now(), from, "cannot reach ", node_name(to), " any more");
   hosts_.block(from, to);
+}
+
+void World::refuse(NodeIndex from, NodeIndex to) {
+  trace_.tell(now(), from, "is refused by ", node_name(to), " from now on");
+  hosts_.refuse(from, to);
+  break_connections(from, to);
 }
 
 void World::heal() {
@@ -318,7 +333,7 @@ void World::contract_broken(NodeIndex at, const std::string& what) {
 
 // --- effects
 
-void World::carry_out(NodeIndex node, effect::Send& send, ByteView) {
+void World::carry_out(NodeIndex node, effect::Send& send, ByteView payload) {
   std::string bytes;
   encode_message(send.message, bytes);
   if (send.payload == effect::Payload::kExtent) {
@@ -327,6 +342,8 @@ void World::carry_out(NodeIndex node, effect::Send& send, ByteView) {
     else if (send.extent.end() > memory.size()) contract_broken(node, "a payload outside the arena");
     else bytes.append(reinterpret_cast<const char*>(memory.data() + send.extent.offset), send.extent.size);
   }
+  if (send.payload == effect::Payload::kReceived)
+    bytes.append(reinterpret_cast<const char*>(payload.data()), payload.size());
   if (bytes.size() > options_.limits.max_message_bytes)
     return contract_broken(node, "a " + type_name(send.message) + " of " + std::to_string(bytes.size()) + " bytes");
   network_.send(node, send.to, send.address, std::move(bytes));
@@ -403,18 +420,32 @@ void World::detach(ClientKey client) {
   if (!port.open) return;
   port.open = false;
   port.answers.clear();
-  trace_.tell(now(), port.process.node, "client ", client, " is gone");
-  port.asks.push_back({0, {}, {}, true});
-  port.last_ask = std::max(port.last_ask, now());
-  queue_.at(port.last_ask, [this, client] { ask_arrived(client); });
+  trace_.tell(now(), port.process.node, "the connection of client ", client, " ends");
+  queue_ask(client, {0, {}, {}, Ask::What::kIsGone});
+}
+
+void World::give_back(ClientKey client, CopyKey copy) {
+  trace_.tell(now(), ports_[client - 1].process.node, "client ", client, " gives back copy ", copy);
+  queue_ask(client, {0, ipc::Release{{copy}}, {}, Ask::What::kAsks});
+}
+
+void World::end_lease(ClientKey client) {
+  trace_.tell(now(), ports_[client - 1].process.node, "client ", client, " holds nothing any more");
+  queue_ask(client, {0, {}, {}, Ask::What::kLeaseEnded});
 }
 
 void World::ask(ClientKey client, std::uint64_t request, ipc::Request message, std::string payload) {
-  Port& port = ports_[client - 1];
+  const Port& port = ports_[client - 1];
   if (!port.open) return;
   trace_.tell(now(), port.process.node, "client ", client, " asks: ", message, " (request ", request, ")");
-  port.asks.push_back({request, std::move(message), std::move(payload)});
-  const Duration delay{static_cast<std::int64_t>(random_.below(options_.client_delay.ns + 1))};
+  queue_ask(client, {request, std::move(message), std::move(payload), Ask::What::kAsks});
+}
+
+void World::queue_ask(ClientKey client, Ask ask) {
+  Port& port = ports_[client - 1];
+  const bool asks = ask.what == Ask::What::kAsks;
+  port.asks.push_back(std::move(ask));
+  const Duration delay{asks ? static_cast<std::int64_t>(random_.below(options_.client_delay.ns + 1)) : 0};
   port.last_ask = std::max(port.last_ask, now() + delay);
   queue_.at(port.last_ask, [this, client] { ask_arrived(client); });
 }
@@ -425,7 +456,8 @@ void World::ask_arrived(ClientKey client) {
   if (hosts_.defer(port.process.node, [this, client] { ask_arrived(client); })) return;
   const Ask ask = std::move(port.asks.front());
   port.asks.pop_front();
-  if (ask.gone) return step(port.process.node, event::ClientGone{client});
+  if (ask.what == Ask::What::kIsGone) return step(port.process.node, event::ClientGone{client});
+  if (ask.what == Ask::What::kLeaseEnded) return step(port.process.node, event::LeaseEnded{client});
   step(port.process.node, event::ClientAsked{client, ask.request, ask.message, ask.payload.size()},
        as_bytes(ask.payload));
 }

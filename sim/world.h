@@ -93,6 +93,8 @@ class World final : private NetworkSink, private LinksSink, private PlaneSink {
   void pause(NodeIndex node);
   void resume(NodeIndex node);
   void block(NodeIndex from, NodeIndex to);
+  // A firewall resets the connections that `from` has to `to`, and refuses its dials.
+  void refuse(NodeIndex from, NodeIndex to);
   void heal();
   void break_connections(NodeIndex a, NodeIndex b);
   void set_rate(NodeIndex node, double bytes_per_second);
@@ -111,7 +113,10 @@ class World final : private NetworkSink, private LinksSink, private PlaneSink {
 
   // --- clients
   ClientKey attach(NodeIndex node);
-  void detach(ClientKey client);          // it dies, or ends: the daemon sees the socket close
+  void detach(ClientKey client);  // its connection ends: the daemon sees the socket close
+  // After that: its process gives back a view that it has kept, or ends (or lets go of all that it holds).
+  void give_back(ClientKey client, CopyKey copy);
+  void end_lease(ClientKey client);
   bool attached(ClientKey client) const;  // and its daemon is still the one it attached to
   NodeIndex node_of(ClientKey client) const { return ports_[client - 1].process.node; }
   // The client's number at its daemon, for ids that it mints itself.
@@ -156,7 +161,7 @@ class World final : private NetworkSink, private LinksSink, private PlaneSink {
     std::uint64_t request = 0;
     ipc::Request message;
     std::string payload;
-    bool gone = false;
+    enum class What : std::uint8_t { kAsks, kIsGone, kLeaseEnded } what = What::kAsks;
   };
   struct Answer {
     std::uint64_t request = 0;
@@ -188,6 +193,7 @@ class World final : private NetworkSink, private LinksSink, private PlaneSink {
   void note_goodbye(NodeIndex node);
   void set_timer(NodeIndex node);
   void timer_due(ProcessId process, Time set_for);
+  void queue_ask(ClientKey client, Ask ask);
   void ask_arrived(ClientKey client);
   void answer_arrived(ClientKey client);
   void mix(std::uint64_t value) { digest_ = mix64(digest_ ^ value); }

@@ -137,6 +137,15 @@ class WithDaemon(CliTest):
         self.assertIn("deleted", self.err("get", "one", "--timeout", "5s"))
         self.assertIn("timed out", self.err("get", "never", "--timeout", "100ms"))
 
+    def test_a_failure_takes_the_place_of_an_object(self):
+        self.assertEqual(self.out("fail", "weights", "the trainer crashed"), "weights")
+        self.assertIn("the trainer crashed", self.err("get", "weights"))
+        self.assertIn("failed", self.out("ls"))
+        self.assertEqual([(o["failure"], o["metadata"]) for o in self.json("ls")["objects"]], [(True, "the trainer crashed")])
+        self.assertIn("exists", self.err("put", "-", "--id", "weights", stdin=b"late"))
+        self.assertIn("exists", self.err("fail", "weights", "once more"))
+        self.assertEqual(self.out("rm", "weights"), "removed weights")
+
     def test_a_failed_get_leaves_no_file(self):
         target = self.folder / "target"
         target.write_bytes(b"before")
@@ -221,7 +230,7 @@ class WithDaemon(CliTest):
         started = self.run_cli("start", "--listen", "127.0.0.1:0", "--socket", self.folder / "other.sock", "--memory", "32MiB",
                                "--join", self.daemon["address"], "--json", warns=True, HOPLITE_TOKEN="another one")  # fmt: skip
         self.addCleanup(self.end, json.loads(started.stdout)["pid"])
-        self.assertIn(b"no member has let it in yet", started.stderr)
+        self.assertIn(b"not joined yet: ", started.stderr)
 
     def test_times_that_do_not_fit_together_are_refused(self):
         error = self.err("start", "--listen", "127.0.0.1:0", "--socket", self.folder / "other.sock", "--ping-every", "2s")

@@ -21,7 +21,7 @@ std::string values_of(const std::string& option) {
 
 // Commands whose arguments are objects.
 bool takes_ids(const std::string& command) {
-  static const auto kCommands = {"get", "wait", "rm", "reduce", "allreduce", "gather"};
+  static const auto kCommands = {"get", "wait", "rm", "fail", "reduce", "allreduce", "gather"};
   return std::find(kCommands.begin(), kCommands.end(), command) != kCommands.end();
 }
 

@@ -8,6 +8,7 @@
 #include <charconv>
 #include <cstdio>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -101,7 +102,7 @@ Result<ObjectId> put_file(Client& client, int fd, std::uint64_t size, const PutA
     if (*read < step.size())
       return Error{Code::kInvalidArgument, arguments.file + " was truncated while it was being read"};
     at += *read;
-    writer->advance(at);
+    if (auto advanced = writer->advance(at); !advanced) return advanced.error();
     progress.update(at, size);
   }
   return writer->seal(options.timeout);
@@ -172,22 +173,49 @@ int run_wait(const Common& common, const WaitArguments& arguments) {
     return kExitUsage;
   }
   const std::size_t count = arguments.count == 0 ? distinct : arguments.count;
-  const auto ready = client->wait(ids, count, arguments.timeout);
-  if (!ready) return fail(ready.error());
+  const auto waited = client->wait_or_gone(ids, count, arguments.timeout);
+  if (!waited) return fail(waited.error());
+  const std::vector<ObjectId>& ready = waited->ready;
   JsonList list;
+  std::map<Code, JsonList> gone;
+  std::string text_gone;
   std::string missing;
   for (std::size_t i = 0; i < ids.size(); ++i) {
-    if (std::find(ready->begin(), ready->end(), ids[i]) == ready->end()) {
+    const auto over =
+        std::find_if(waited->gone.begin(), waited->gone.end(), [&](const auto& g) { return g.id == ids[i]; });
+    if (over != waited->gone.end()) {
+      gone[over->why].raw(json_string(ids[i].to_string()));
+      text_gone += (text_gone.empty() ? "" : ", ") + arguments.ids[i] + " (" + std::string(code_name(over->why)) + ")";
+    } else if (std::find(ready.begin(), ready.end(), ids[i]) == ready.end()) {
       missing += (missing.empty() ? "" : ", ") + arguments.ids[i];
-      continue;
+    } else {
+      list.raw(json_string(ids[i].to_string()));
+      if (!common.json) std::printf("%s\n", printable(arguments.ids[i]).c_str());
     }
-    list.raw(json_string(ids[i].to_string()));
-    if (!common.json) std::printf("%s\n", printable(arguments.ids[i]).c_str());
   }
-  if (common.json) std::printf("%s\n", JsonObject().raw("ready", list.text()).text().c_str());
-  if (ready->size() >= count) return kExitOk;
-  return fail("timed out: " + std::to_string(ready->size()) + " of " + std::to_string(count) +
-              " objects are ready; nobody has put " + missing);
+  if (common.json) {
+    JsonObject object;
+    object.raw("ready", list.text());
+    for (auto& [why, names] : gone) object.raw(std::string(code_name(why)), names.text());
+    std::printf("%s\n", object.text().c_str());
+  }
+  if (ready.size() >= count) return kExitOk;
+  const std::string so_far = std::to_string(ready.size()) + " of " + std::to_string(count) + " objects are ready; ";
+  if (ids.size() - waited->gone.size() < count) return fail(so_far + text_gone + " will not be, unless put again");
+  return fail("timed out: " + so_far + "nobody has put " + missing +
+              (text_gone.empty() ? "" : "; " + text_gone + " will not be ready, unless put again"));
+}
+
+// --- fail
+
+int run_fail(const Common& common, const std::string& id, const std::string& reason, const Timeout& timeout) {
+  auto client = connect(common);
+  if (!client) return fail(client.error());
+  const auto failed = client->fail(ObjectId::from_text(id), reason, {}, timeout);
+  if (!failed) return fail(failed.error(), id);
+  if (common.json) std::printf("%s\n", JsonObject().add("failed", failed->to_string()).text().c_str());
+  else std::printf("%s\n", printable(id).c_str());
+  return kExitOk;
 }
 
 // --- rm
@@ -251,6 +279,21 @@ void add_objects(Cli& cli) {
       ->type_name("N")
       ->check(CLI::Range(std::size_t{1}, LibraryLimits{}.max_wait_ids));
   add_timeout(wait_app, wait_arguments->timeout, "how long to wait, e.g. 5s [no limit]");
+
+  auto failing = std::make_shared<std::string>();
+  auto reason = std::make_shared<std::string>();
+  auto answer_within = std::make_shared<Timeout>();
+  CLI::App& fail_app = cli.subcommand(
+      "fail", "commit a failure in place of an object that cannot be put: every get of it ends with the reason",
+      [&cli, failing, reason, answer_within] { return run_fail(cli.common, *failing, *reason, *answer_within); });
+  fail_app.add_option("id", *failing, "the name or id that was promised")
+      ->required()
+      ->type_name("ID")
+      ->check(names_an_object());
+  fail_app.add_option("reason", *reason, "what went wrong, for whoever waits for the object")
+      ->required()
+      ->type_name("REASON");
+  add_timeout(fail_app, *answer_within, "how long to wait for the answer, e.g. 5s [no limit]");
 
   auto ids = std::make_shared<std::vector<std::string>>();
   auto timeout = std::make_shared<Timeout>();

@@ -45,9 +45,16 @@ std::string shown_name(const std::string& name, std::size_t columns) {
 
 std::string phase_text(const ObjectStatus& object) {
   const std::string name(to_string(object.state));
+  if (object.failure && object.state == CopyState::kComplete) return "failed";
   if (object.state != CopyState::kGrowing && object.state != CopyState::kWriting) return name;
   return name + " " + percent(object.bytes, object.size);
 }
+
+namespace {
+
+std::string why_joining(const StoreStatus& s) { return s.join_problems.empty() ? "" : ": " + s.join_problems; }
+
+}  // namespace
 
 std::string status_text(const StoreStatus& s) {
   std::string text;
@@ -62,7 +69,11 @@ std::string status_text(const StoreStatus& s) {
   text += fact_line("objects", std::to_string(s.objects) + " complete, " + std::to_string(s.growing) + " growing");
   text += fact_line("directory", std::to_string(s.directory_entries) + " entries");
   text += fact_line("clients", std::to_string(s.clients) + ", " + std::to_string(s.waiting) + " requests waiting");
-  text += fact_line("members", std::to_string(s.members));
+  for (const HolderStatus& holder : s.holders)
+    text += fact_line("held", format_size(holder.bytes) + " by pid " + std::to_string(holder.pid) + " in " +
+                                  std::to_string(holder.views) + (holder.views == 1 ? " view" : " views") +
+                                  (holder.attached ? "" : ", without a connection"));
+  text += fact_line("members", std::to_string(s.members) + (s.joining ? " (joining" + why_joining(s) + ")" : ""));
   text += fact_line("received", format_size(s.bytes_in));
   text +=
       fact_line("sent", format_size(s.bytes_out) +
@@ -71,6 +82,14 @@ std::string status_text(const StoreStatus& s) {
 }
 
 std::string status_json(const StoreStatus& s) {
+  JsonList holders;
+  for (const HolderStatus& holder : s.holders)
+    holders.raw(JsonObject()
+                    .add("pid", holder.pid)
+                    .add("bytes", holder.bytes)
+                    .add("views", holder.views)
+                    .add("attached", holder.attached)
+                    .text());
   return JsonObject()
       .add("node", s.node)
       .add("incarnation", s.incarnation)
@@ -87,9 +106,12 @@ std::string status_json(const StoreStatus& s) {
       .add("clients", s.clients)
       .add("waiting", s.waiting)
       .add("members", s.members)
+      .add("joining", s.joining)
+      .add("join_problems", s.join_problems)
       .add("bytes_in", s.bytes_in)
       .add("bytes_out", s.bytes_out)
       .add("max_rate", s.max_rate)
+      .raw("holders", holders.text())
       .text();
 }
 
@@ -100,7 +122,11 @@ std::string nodes_text(const std::vector<NodeStatus>& nodes) {
                {"RTT", Align::kRight},
                {"RATE", Align::kRight}});
   for (const NodeStatus& node : nodes)
-    table.add({node.node, node.address, std::string(node.alive ? "alive" : "dead") + (node.self ? ", this one" : ""),
+    table.add({node.node, node.address,
+               std::string(node.joining ? "joining"
+                           : node.alive ? "alive"
+                                        : "dead") +
+                   (node.self ? ", this one" : ""),
                node.rtt.count() == 0 ? "" : format_duration(to_duration(node.rtt)),
                node.rate == 0 ? "" : format_rate(static_cast<double>(node.rate))});
   return table.text();
@@ -114,6 +140,7 @@ std::string nodes_json(const std::vector<NodeStatus>& nodes) {
                  .add("incarnation", node.incarnation)
                  .add("address", node.address)
                  .add("alive", node.alive)
+                 .add("joining", node.joining)
                  .add("self", node.self)
                  .add("rtt_us", node.rtt.count())
                  .add("rate", node.rate)
@@ -147,6 +174,7 @@ std::string objects_json(const ObjectList& list) {
                     .add("size", object.size)
                     .add("bytes", object.bytes)
                     .add("state", to_string(object.state))
+                    .add("failure", object.failure)
                     .add("primary", object.primary)
                     .add("views", object.views)
                     .add("receivers", object.receivers)

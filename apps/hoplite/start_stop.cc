@@ -19,10 +19,12 @@
 #include "common/daemon_process.h"
 #include "common/json.h"
 #include "daemon_options.h"
+#include "render.h"
 
 namespace hoplite {
 namespace {
 
+constexpr std::size_t kMaxReason = 500;  // of a line about why it has not joined
 constexpr auto kDefaultStopTimeout = std::chrono::seconds(15);
 
 std::string from_environment(const char* name) {
@@ -49,16 +51,19 @@ Result<std::string> complete(DaemonOptions& options) {
   return socket;
 }
 
-// Whether a member has let it in, which takes milliseconds if one is there.
-bool has_joined(const std::string& socket) {
+// Why no member has let it in yet, which takes milliseconds if one is there; empty: one has.
+std::string not_joined(const std::string& socket) {
   auto client = Client::connect({.socket = socket});
-  if (!client) return false;
+  if (!client) return client.error().message;
+  std::string why = "nobody has answered";
   for (int tries = 0; tries < 100; ++tries) {
     const auto status = client->status();
-    if (!status || status->members > 1) return true;
+    if (!status) return status.error().message;
+    if (status->members > 1 || !status->joining) return "";
+    if (!status->join_problems.empty()) why = status->join_problems;
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
-  return false;
+  return why;
 }
 
 // Who listens at a socket. No handshake: a daemon that is stuck can be stopped, too.
@@ -103,9 +108,9 @@ int start(const Common& common, DaemonOptions& options) {
                 daemon->address.c_str(), options.log_file.c_str());
     std::fflush(stdout);
   }
-  if (!options.join.empty() && !has_joined(daemon->socket))
-    std::fprintf(stderr, "hoplite: no member has let it in yet; it goes on trying, and its log says why: %s\n",
-                 options.log_file.c_str());
+  if (const std::string why = not_joined(daemon->socket); !why.empty())
+    std::fprintf(stderr, "hoplite: not joined yet: %s; the daemon goes on trying\n",
+                 printable(why, kMaxReason).c_str());
   return kExitOk;
 }
 

@@ -33,7 +33,20 @@ void warn_about_token_file(const std::string& file, Log& log) {
   log.warn("other users can read the token file " + file + "; restrict it with chmod 600");
 }
 
+// SIGHUP: the log file is opened anew, so that it can be rotated, and of the config what can be changed in a running daemon is
+// taken: how much is logged. `options` are what was said on the command line.
+void hang_up(DaemonOptions options, Log& log) {
+  if (auto reopened = log.reopen(); !reopened) log.error(reopened.error().message);
+  if (options.config.empty()) return log.info("SIGHUP: opened the log anew");
+  if (auto loaded = load_config(options.config, options); !loaded)
+    return log.error("SIGHUP: the config stays as it was: " + loaded.error().message);
+  if (const auto level = parse_log_level(options.log_level); level) log.set_level(*level);
+  log.info("SIGHUP: opened the log anew, and read " + options.config +
+           " again: the log level counts from now on, the rest when the daemon is started again");
+}
+
 Result<void> run(DaemonOptions& options, ReadyPipe& ready) {
+  const DaemonOptions said = options;
   if (!options.config.empty()) {
     if (auto loaded = load_config(options.config, options); !loaded) return loaded;
   }
@@ -52,7 +65,7 @@ Result<void> run(DaemonOptions& options, ReadyPipe& ready) {
   // Not into the log: the other daemon that has our socket may be writing to it.
   if (!node) return node.error();
   warn_about_token_file(options.token_file, **log);
-  signals.attach((*node)->loop(), [&] { (*node)->stop(); });
+  signals.attach((*node)->loop(), {.stop = [&] { (*node)->stop(); }, .hang_up = [&] { hang_up(said, **log); }});
   EndOfInput input;
   if (options.until_eof) input.attach((*node)->loop(), [&] { (*node)->stop(); });
   ready.ready(settings->socket, (*node)->address().to_string());

@@ -27,6 +27,22 @@ bool is_any(const std::string& host) {
   return ::inet_pton(AF_INET6, host.c_str(), &v6) == 1 && IN6_IS_ADDR_UNSPECIFIED(&v6);
 }
 
+// Members dial each other: a daemon on loopback can be a member only of a cluster on this machine.
+Result<void> check_reachable(const NodeOptions& node) {
+  const Address& told = node.advertise.empty() ? node.listen : node.advertise;
+  if (!is_loopback(told.host)) return {};
+  for (const Address& member : node.join) {
+    if (is_loopback(member.host) || member.host == "localhost") continue;
+    const std::string port = ":" + std::to_string(told.port);
+    return Error{Code::kInvalidArgument, "--join " + member.to_string() +
+                                             ": the members there could not reach this node, which listens at " +
+                                             told.to_string() + ". Say where they can: --listen ADDRESS" + port +
+                                             ", with this machine's address in their network, or --listen 0.0.0.0" +
+                                             port + " --advertise ADDRESS" + port};
+  }
+  return {};
+}
+
 Result<void> parse_addresses(const DaemonOptions& options, NodeOptions& node) {
   auto listen = Address::parse(options.listen, kDefaultPort);
   if (!listen) return listen.error();
@@ -51,7 +67,7 @@ Result<void> parse_addresses(const DaemonOptions& options, NodeOptions& node) {
     if (!member) return member.error();
     node.join.push_back(*member);
   }
-  return {};
+  return check_reachable(node);
 }
 
 Limits limits_for(const DaemonOptions& options) {

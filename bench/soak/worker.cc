@@ -196,7 +196,7 @@ class Worker {
     fill(label, writer.buffer());
     constexpr std::size_t kPieces = 8;
     for (std::size_t piece = 1; piece <= kPieces; ++piece) {
-      writer.advance(std::min(upto, label.size / kPieces * piece));
+      if (!writer.advance(std::min(upto, label.size / kPieces * piece))) return;  // what comes next says why
       if (pause.count() > 0) std::this_thread::sleep_for(pause);
     }
   }

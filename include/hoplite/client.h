@@ -12,7 +12,8 @@
 //
 // A Client may be used from several threads. Every call that waits for the daemon has an _async form, which returns a Future
 // (hoplite/future.h), for many at once from one thread. Requests are then sent in batches: when somebody waits, when 16 KiB
-// are queued, or within a millisecond. A Client does not survive fork(): connect again in the child.
+// are queued, or within a millisecond. A Client does not survive fork(): in the child its calls fail with Code::kUnavailable, and
+// it is to connect again. How long Views and ObjectWriters last: hoplite/objects.h.
 #pragma once
 
 #include <chrono>
@@ -63,12 +64,23 @@ struct GetOptions {
   Timeout timeout = {};
   OnLost on_lost = OnLost::kFail;
   Priority priority = Priority::kNormal;  // of the transfer; Client::prioritize() changes it
+  OnFailure on_failure = OnFailure::kError;
 };
 
 // A vector, array or span of numbers.
 template <typename R>
 concept NumberRange = std::ranges::contiguous_range<const R> && std::ranges::sized_range<const R> &&
                       Element<std::ranges::range_value_t<const R>>;
+
+// What has become of objects that somebody waits for.
+struct GoneObject {
+  ObjectId id;
+  Code why = Code::kDeleted;  // or kLost, or why the reduce into it failed
+};
+struct Waited {
+  std::vector<ObjectId> ready;
+  std::vector<GoneObject> gone;
+};
 
 // How long calls wait that the daemon answers at once.
 constexpr auto kPromptTimeout = std::chrono::seconds(5);
@@ -99,11 +111,19 @@ class Client {
     options.array.type = dtype_of<std::ranges::range_value_t<const R>>();
     return put_async(std::as_bytes(std::span(numbers)), options);
   }
+  // Whoever has promised an object and cannot deliver it says so: a failure is committed in its place. Every get of it ends with
+  // Code::kFailed and `reason` (at most 4 KiB), unless it asks for the failure itself and the `payload` that goes with it. A reduce
+  // does not count it. Otherwise it is an object like any other: a second put or fail of the id is "exists", and remove() frees it.
+  Result<ObjectId> fail(ObjectId id, const std::string& reason, std::span<const std::byte> payload = {},
+                        Timeout timeout = {});
+  Future<ObjectId> fail_async(ObjectId id, const std::string& reason, std::span<const std::byte> payload = {},
+                              Timeout timeout = {});
   Result<ObjectWriter> create(std::uint64_t size, const PutOptions& options = {});
   Future<ObjectWriter> create_async(std::uint64_t size, const PutOptions& options = {});
   Result<View> get(ObjectId id, const GetOptions& options = {});
   Future<View> get_async(ObjectId id, const GetOptions& options = {});
-  // Copies the object to the front of `out`; its size. kInvalidArgument if `out` is too small.
+  // Copies the object to the front of `out` while it arrives; its size. kInvalidArgument if `out` is too small. After an error
+  // the contents of `out` are unspecified.
   Result<std::uint64_t> get_into(ObjectId id, std::span<std::byte> out, const GetOptions& options = {});
   // Does not wait; Follower::next() does.
   Result<Follower> follow(ObjectId id, const GetOptions& options = {});
@@ -111,13 +131,17 @@ class Client {
   // if there are none.
   Result<bool> prioritize(ObjectId id, Priority priority, Timeout timeout = kPromptTimeout);
   Future<bool> prioritize_async(ObjectId id, Priority priority, Timeout timeout = kPromptTimeout);
-  // Which of `ids` are ready: `count` of them, or as many as are ready when the time is over. Never an error for time.
+  // Which of `ids` are ready: `count` of them, or as many as are ready when the time is over, or when so many are deleted or
+  // lost that `count` cannot be. Never an error for time.
   // At most 4,000 ids in one call.
   Result<std::vector<ObjectId>> wait(ObjectIds ids, std::size_t count, Timeout timeout = {});
   Future<std::vector<ObjectId>> wait_async(ObjectIds ids, std::size_t count, Timeout timeout = {});
-  // Frees every copy everywhere; false if nobody knew the object. Views that are held stay valid. An id that was deleted is
-  // refused to puts for ten minutes; so is an unknown one that a node minted which is not here: it may be about to come, with
-  // the object, which is freed then.
+  // The same, and which of them will not be ready unless they are put again: a wait ends at once when those are too many.
+  Result<Waited> wait_or_gone(ObjectIds ids, std::size_t count, Timeout timeout = {});
+  Future<Waited> wait_or_gone_async(ObjectIds ids, std::size_t count, Timeout timeout = {});
+  // Frees every copy everywhere; false if nobody knew the object. Views that are held stay valid. A name may be put again at
+  // once. An id that was minted may not, also if nobody knows it and its node is not here: it may be about to come, with the
+  // object, which is freed then.
   Result<bool> remove(ObjectId id, Timeout timeout = {});
   Future<bool> remove_async(ObjectId id, Timeout timeout = {});
 

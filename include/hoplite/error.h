@@ -27,8 +27,9 @@ enum class Code : unsigned char {
   kInternal,         // the store failed in a way it should not; please report
   kTypeMismatch,     // an array has another element type or shape than is asked for; the message names it
   kSizeMismatch,     // a source of a reduce has another size than the others; the message names both
+  kFailed,           // whoever was to put the object committed a failure instead; the message has the reason given
 };
-constexpr Code last_enumerator(Code) { return Code::kSizeMismatch; }
+constexpr Code last_enumerator(Code) { return Code::kFailed; }
 
 std::string_view code_name(Code code);
 

@@ -25,7 +25,9 @@ Result<void> check_elements(ObjectId id, DType put_as, DType wanted, std::span<c
 }  // namespace client
 
 // Read-only bytes in shared memory. They stay valid, and the object stays in this node's store, until the last copy of the
-// View is gone. Writing through it faults.
+// View is gone: also after a delete, when the Client is destroyed, when the daemon has closed the connection, and when the
+// daemon is gone. A child made by fork() may read the Views that it has inherited, and keeps the objects as its parent does.
+// `hoplite status` shows which processes hold how much. Writing through a View faults.
 class View {
  public:
   View() = default;
@@ -42,6 +44,7 @@ class View {
   }
   const std::string& metadata() const;
   const ArrayType& array() const;
+  bool is_failure() const;  // OnFailure::kView
   explicit operator bool() const { return state_ != nullptr; }
 
  private:
@@ -51,6 +54,9 @@ class View {
 };
 
 // An object that is being written. Readers anywhere may follow what was advanced. Destroyed without seal(): given up.
+// It does not outlive its Client, nor its daemon: then the object is given up, and every call says kUnavailable. Its buffer
+// stays writable, and what is written there reaches nobody: the memory is no other object's before the writer is gone.
+// A child made by fork() cannot write: there the buffer is empty, and inaccessible.
 // One thread at a time.
 class ObjectWriter {
  public:
@@ -67,8 +73,9 @@ class ObjectWriter {
     if (auto ok = check_elements(dtype_of<T>()); !ok) return ok.error();
     return std::span(reinterpret_cast<T*>(buffer().data()), buffer().size() / sizeof(T));
   }
-  // The first `bytes` are final: readers may have them. Never decreases.
-  void advance(std::size_t bytes);
+  // The first `bytes` are final: readers may have them. Never decreases. kUnavailable if the Client or its daemon is gone,
+  // kInvalidArgument after seal() or abort().
+  Result<void> advance(std::size_t bytes);
   // Everything is final; the result is there when the object is committed.
   Result<ObjectId> seal(Timeout timeout = {});
   Future<ObjectId> seal_async(Timeout timeout = {});

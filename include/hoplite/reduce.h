@@ -50,8 +50,9 @@ enum class SourceState : std::uint8_t {
   kUsed,     // it counts
   kLost,     // every complete copy was on nodes that died
   kDeleted,
+  kFailed,  // a failure was committed in its place
 };
-constexpr SourceState last_enumerator(SourceState) { return SourceState::kDeleted; }
+constexpr SourceState last_enumerator(SourceState) { return SourceState::kFailed; }
 
 struct ReduceOptions {
   ObjectId target = {};  // nil: a fresh one, coordinated by this node

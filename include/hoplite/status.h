@@ -12,6 +12,14 @@
 
 namespace hoplite {
 
+// A process that holds views, or memory that it writes.
+struct HolderStatus {
+  std::uint64_t pid = 0;    // of the process that connected; children that it has forked count as it
+  std::uint64_t bytes = 0;  // of the objects that it views or writes; none of this can be evicted or used again
+  std::uint64_t views = 0;
+  bool attached = false;  // it has a connection; views outlive it
+};
+
 // The daemon that the client is attached to.
 struct StoreStatus {
   std::string node;  // its identity, random per start: 16 hexadecimal digits
@@ -35,6 +43,10 @@ struct StoreStatus {
   std::uint64_t bytes_in = 0;  // from other nodes, since the start
   std::uint64_t bytes_out = 0;
   std::uint64_t max_rate = 0;  // egress limit in bytes per second; 0 = none
+
+  bool joining = false;               // it was told to join a cluster, and has not yet: puts of names wait
+  std::string join_problems;          // why not, if that is known: "10.0.0.1:7411 refused the connection"
+  std::vector<HolderStatus> holders;  // those that hold most, in that order; at most 16
 };
 
 // A node of the cluster, as the daemon sees it.
@@ -46,6 +58,7 @@ struct NodeStatus {
   bool self = false;
   std::uint64_t rate = 0;           // measured from that node to ours, bytes per second; 0 = not measured
   std::chrono::microseconds rtt{};  // of the last ping; 0 = not measured
+  bool joining = false;             // of the node itself: it was told to join a cluster, and has not yet
 };
 
 // Travels between nodes: values keep their meaning.
@@ -73,6 +86,7 @@ struct ObjectStatus {
   std::string metadata;         // the text given with the put
   ArrayType array;              // what the bytes are
   std::string name;             // the name given with the put, or empty. Anybody's choice: not safe to print as it is
+  bool failure = false;         // committed in place of the object; the metadata is the reason
 };
 
 struct ObjectList {

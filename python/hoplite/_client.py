@@ -233,6 +233,8 @@ class Client:
     def wait(self, refs: Iterable[Ref], *, num_returns: int = 1, timeout: float | None = None) -> tuple[list[Ref], list[Ref]]:
         """Waits until `num_returns` of at most 4,000 refs are ready, or `timeout` seconds are over, which is no error.
 
+        It does not wait for what cannot come: it ends when too many of them are deleted or lost.
+
         Returns (ready, not ready), at most `num_returns` of the former, both in the order of `refs`.
 
         >>> ready, rest = hoplite.wait(refs, num_returns=2, timeout=1.0)
@@ -246,6 +248,8 @@ class Client:
 
     def as_completed(self, refs: Iterable[Ref], *, timeout: float | None = None) -> AsCompleted:
         """The refs in the order in which they become ready, for ``for`` and ``async for``. It returns no values.
+
+        A ref whose object is deleted or lost comes, too: get() raises why.
 
         When `timeout` seconds are over in between, it is a GetTimeoutError.
 

@@ -28,6 +28,7 @@ nb::dict to_dict(const StoreStatus& status) {
   facts["growing"] = status.growing;
   facts["clients"] = status.clients;
   facts["members"] = status.members;
+  facts["joining"] = status.joining;
   facts["waiting"] = status.waiting;
   facts["bytes_in"] = status.bytes_in;
   facts["bytes_out"] = status.bytes_out;

@@ -86,7 +86,7 @@ void fill(ObjectWriter& writer, const std::vector<Part>& parts) {
         const nb::gil_scoped_release release;
         std::memcpy(to + part.offset + done, bytes.data() + done, step);
         done += step;
-        writer.advance(part.offset + done);
+        if (!writer.advance(part.offset + done)) return;  // the seal says why
       }
       if (step == kStepBytes && PyErr_CheckSignals() != 0) throw nb::python_error();
     }
@@ -210,9 +210,13 @@ void bind_objects(nb::class_<Session>& session) {
           [](Session& self, const std::vector<ObjectId>& ids, std::size_t count, nb::object callback,
              std::optional<double> timeout) {
             auto future =
-                self.begin([&](Client& client) { return client.wait_async(ids, count, to_timeout(timeout)); });
-            return call_back(std::move(future), std::move(callback),
-                             [](const std::vector<ObjectId>& ready) { return nb::cast(ready); });
+                self.begin([&](Client& client) { return client.wait_or_gone_async(ids, count, to_timeout(timeout)); });
+            // What is deleted or lost has ended, too: a get says why.
+            return call_back(std::move(future), std::move(callback), [](const Waited& waited) {
+              std::vector<ObjectId> ended = waited.ready;
+              for (const GoneObject& gone : waited.gone) ended.push_back(gone.id);
+              return nb::cast(ended);
+            });
           },
           nb::arg("ids"), nb::arg("count"), nb::arg("callback"), nb::arg("timeout").none())
       .def(

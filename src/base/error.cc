@@ -18,7 +18,8 @@ std::string_view code_name(Code code) {
                                                 "cancelled",
                                                 "internal error",
                                                 "type mismatch",
-                                                "size mismatch"};
+                                                "size mismatch",
+                                                "failed"};
   return name_in(kNames, code);
 }
 

@@ -20,7 +20,8 @@ struct SocketLimits {
   Duration connect = Duration::s(1);
   // Four messages of a few hundred bytes: a process that does not manage them in this time is stopped or overwhelmed.
   Duration greeting = Duration::s(1);
-  std::size_t max_queued_bytes = 64 * kMiB;    // messages for a peer that does not read; then it is taken for dead
+  // Those who send bound what is queued for a peer (max_open_questions, max_backlog_bytes). This is for a defect of theirs.
+  std::size_t max_queued_bytes = 128 * kMiB;
   std::size_t max_strangers = 1024;            // hosts that are named in the log: as many lines, and 100 KiB
   Duration strangers_for = Duration::s(3600);  // then all are named again: a misconfigured node is, every hour
   Duration goodbye = Duration::ms(50);         // peers that are told that we leave may have to be dialled
@@ -28,10 +29,16 @@ struct SocketLimits {
 
 // Of the processes that use a daemon, as the daemon sees it.
 struct ClientLimits {
-  int backlog = 128;                         // starts of many workers at once; more than that wait in connect()
-  std::size_t max_clients = 1024;            // processes of one machine, with room; each may cost a descriptor
-  std::size_t max_outstanding = 65'536;      // requests of one client without a reply: 100 times what hides any latency
-  std::size_t max_output_bytes = 16 * kMiB;  // replies that a client has not read: a stopped process, not a slow one
+  int backlog = 128;  // starts of many workers at once; more than that wait in connect()
+  // Processes of one machine, with room; each costs two descriptors. Those count that keep views of a connection that ended.
+  std::size_t max_clients = 1024;
+  std::size_t max_outstanding = 65'536;  // requests of one client without a reply: 100 times what hides any latency
+  // Replies that a client has not read: of more, no further request of it is read until it has read half. Enough to keep it
+  // busy while the daemon serves others.
+  std::size_t max_unread_bytes = 1 * kMiB;
+  std::size_t max_holders = 16;  // processes that a status names: the largest are what one looks for
+  // Packets of views given back that are taken from one lease before others have their turn; 277 fit into the socket.
+  std::size_t packets_per_turn = 64;
   std::size_t max_fields_bytes = 256 * kKiB;  // of a frame besides the bytes of a small object: 10,000 ids of a reduce
   std::size_t max_handshakes = 128;           // connections that have not answered the greeting; the oldest goes
   Duration handshake = Duration::s(10);       // to answer it
@@ -43,10 +50,12 @@ struct ClientLimits {
 // Of the library in a process that uses a daemon.
 struct LibraryLimits {
   std::size_t max_wait_ids = 4'000;         // of one wait, 16 bytes each: a quarter of what the daemon takes
-  std::size_t max_releases = 4'000;         // views given back in one message: 32 KB
+  std::size_t max_releases = 4'000;         // views given back in one message or packet: 32 KB
   std::size_t max_text_bytes = 4 * kKiB;    // of metadata
   std::size_t max_pending = 60'000;         // below the daemon's own limit: a caller that never collects results
   std::size_t max_queued_bytes = 4 * kMiB;  // then asynchronous callers wait: the daemon does not keep up
+  // Children that hold views of ours, each known by a descriptor; what those beyond share is kept until the lease ends.
+  std::size_t max_watched_forks = 64;
   std::size_t max_reply_bytes = 16 * kMiB;  // well over the daemon's limit for one message
   // The daemon ends calls at their deadline and says why; only if it is stuck do we end them ourselves.
   Duration grace = Duration::s(1);
@@ -64,9 +73,17 @@ struct Limits {
   std::uint64_t max_meta_bytes = 4 * kKiB + 768;  // dtype, shape, name, 4 KiB of text: not a place for data
   std::uint32_t max_objects = 4'000'000;          // local records of one node, with and without a copy
   std::uint32_t max_waiting_for_room = 4096;      // creates beyond fail at once: each step looks at all that wait
-  std::uint32_t max_tombstones = 100'000;         // oldest go first; 64 B each
-  std::uint32_t max_lost = 100'000;               // remembered by a home, to answer "lost" at once; oldest go first
-  Duration tombstone_life = Duration::s(600);     // longer than any partition we promise deletes across
+  // Deletes that are remembered to answer "deleted" at once, oldest go first; about 200 B each.
+  std::uint32_t max_tombstones = 100'000;
+  // Of what members that are away may bring back: as many as small objects on a node. Beyond, those members are forgotten.
+  std::uint32_t max_needed_tombstones = 1'000'000;
+  std::uint32_t max_lost = 100'000;            // remembered by a home, to answer "lost" at once; oldest go first
+  std::uint32_t max_hearsay = 1'000'000;       // ids that a deputy keeps for other homes; about 200 B each
+  Duration hearsay_every = Duration::ms(400);  // what a deputy does not know yet dies with its home
+  Duration tombstone_life = Duration::s(600);  // a script that looks for what it deleted has looked by then
+  Duration absent_life = Duration::s(86'400);  // who is away for a day has to come back with an empty store
+  Duration clock_margin = Duration::s(10);     // clocks, and verdicts of death, differ by less than that
+  Duration late_word = Duration::s(60);        // no message is under way for so long: its connection is dead by then
 
   // --- waiting
   Duration want_refresh = Duration::s(3);     // waits are soft state at the home: re-sent this often
@@ -96,7 +113,7 @@ struct Limits {
   // --- membership
   Duration join_grace = Duration::s(3);  // with seeds given, a node does not believe that it is alone for this long
   Duration watch_for = Duration::s(5);   // after its last use a peer is pinged: longer than want_refresh
-  Duration relay_for = Duration::s(2);   // a live peer that could not be dialled is reached through others
+  Duration relay_for = Duration::s(2);   // a live peer that we have no path to is reached through others; then one try
   std::uint32_t max_probes_for_others = 1'024;    // older ones are forgotten, and the asker falls back on the rest
   Duration ping_every = Duration::ms(250);        // to peers that we depend on
   Duration gossip_every = Duration::ms(1000);     // to one random member
@@ -113,10 +130,16 @@ struct Limits {
   std::uint32_t max_incarnation = 1U << 31;
 
   // --- directory
-  Duration announce_every = Duration::s(60);    // each home is told everything again this often: repairs what was lost
+  Duration announce_every = Duration::s(60);    // each home compares notes with us this often: repairs what was lost
   std::uint32_t max_parked_requests = 100'000;  // until a new home knows what it should; others are sent again
   std::uint32_t max_deaths = 64;  // since a home was asked; beyond, searching the list is not worth it: all is unknown
-  std::uint32_t facts_per_message = 512;  // announcements are sent in batches of this size (about 50 KiB)
+  std::uint32_t facts_per_message = 512;   // announcements are sent in batches of this size (about 50 KiB)
+  std::uint32_t max_open_questions = 256;  // to one peer; answers of 64 KiB each are 16 MiB. Further ones wait here.
+  // Queued for one peer: further bytes are not sent with the answer, but pulled. More than a link takes in a round trip.
+  std::uint64_t max_backlog_bytes = 1 * kMiB;
+  // Objects that are compared in one step, and told if they differ, before the home has answered: a fraction of a
+  // millisecond, and one message.
+  std::uint32_t compared_at_once = 512;
 
   // --- broadcast
   std::uint64_t slice_bytes = 0;             // cut objects larger than this into slices; 0 = as the cost model says
@@ -125,6 +148,10 @@ struct Limits {
   std::uint32_t max_children = 16;           // receivers served by one copy at a time
   std::uint32_t max_relays = 64;             // of one small object, at a time: so many links are as good as more
   std::uint32_t max_passes = 64;             // a relay remembers for an object that is still on its way to it
+  std::uint32_t max_cut_off = 64;            // named in one request: more are hardly all alive for long
+  std::uint32_t max_ferry_tries = 8;         // nodes that are ordered to fetch for one, before the first is again
+  std::uint32_t max_ferries = 10'000;        // objects that a node fetches for others at a time
+  std::uint32_t ferry_refreshes = 3;         // an order to fetch for another runs out after so many of its requests
   std::uint32_t max_parked_pulls = 64;       // of one object, until it is attached; more are refused and ask again
   std::uint64_t default_rate = 125'000'000;  // bytes/s assumed of a link until measured: 1 Gbit/s
   Duration hop_latency = Duration::us(100);  // assumed of a message one way, until pings have measured it
@@ -139,13 +166,13 @@ struct Limits {
       10;                              // progress of a target, for those who ask; slots say that they live less often
   std::uint32_t max_sources = 10'000;  // of one reduce: 160 KiB of ids
   std::uint64_t max_source_bytes = std::uint64_t{1} << 48;  // sums of such sizes do not overflow
-  std::uint32_t max_named = 5;                              // ids in a sentence about what is awaited
-  std::uint32_t max_names_bytes = 64 * kKiB;                // of its sources, for people; with the ids, half a frame
-  std::uint32_t max_reduces = 10'000;                       // coordinated by one node at a time
-  Duration gather_for = Duration::ms(2);                    // sources that arrive within this are planned together
-  std::uint32_t max_reports = 1'000;                        // of reduces that have ended, kept for those who ask
-  bool always_whole = false;       // for tests: treat every operator as one that needs whole contributions
-  std::uint32_t reduce_width = 0;  // of reduce trees; 0 = as the cost model says
+  std::uint32_t max_named = 5;  // ids in a sentence about what is awaited, and lines about what one death has lost
+  std::uint32_t max_names_bytes = 64 * kKiB;  // of its sources, for people; with the ids, half a frame
+  std::uint32_t max_reduces = 10'000;         // coordinated by one node at a time
+  Duration gather_for = Duration::ms(2);      // sources that arrive within this are planned together
+  std::uint32_t max_reports = 1'000;          // of reduces that have ended, kept for those who ask
+  bool always_whole = false;                  // for tests: treat every operator as one that needs whole contributions
+  std::uint32_t reduce_width = 0;             // of reduce trees; 0 = as the cost model says
   Duration tree_work =
       Duration::ms(1);  // a tree costs before bytes flow: orders, streams, threads to wake; 8 hosts, 2 cores
 
@@ -160,6 +187,7 @@ struct Limits {
   Duration idle_link_life = Duration::s(60);         // a link that is used now and then need not be dialled again
 
   Duration settle_after() const { return retry_backoff * settle_backoffs; }
+  Duration ferry_for() const { return want_refresh * ferry_refreshes; }
   Duration forgive_after() const { return retry_backoff * forgive_backoffs; }
 };
 

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/hex.h"
+#include "base/version.h"
 
 namespace hoplite {
 
@@ -30,11 +31,6 @@ struct NodeRef {
   auto operator<=>(const NodeRef&) const = default;
   std::string to_string() const { return id.to_string() + "#" + std::to_string(incarnation); }
 };
-
-// Names the bytes of an object: random, compared for equality only (and for order to settle a conflict). 0 = none.
-using Version = std::uint64_t;
-// Of an object that is lost though nobody had made any version of it yet: its reduce died first. Real ones win against it.
-constexpr Version kNeverMade = ~Version{0};
 
 }  // namespace hoplite
 

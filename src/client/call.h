@@ -79,6 +79,7 @@ struct Call {
   std::optional<Result<ipc::Reply>> result;  // of a group: an error, or any reply to say that all calls have theirs
   bool only_reads = false;                   // need not be carried on when nobody wants the result
   bool abandoned = false;                    // nobody wants the result
+  bool wants_failures = false;               // of a get: a failure is a view, not an error
   std::function<void(CallHandle)> callback;
   std::uint64_t created_size = 0;    // of Create
   DType created_as = DType::kBytes;  // of Create: what its bytes are

@@ -1,5 +1,6 @@
 #include "client/connection.h"
 
+#include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
@@ -23,9 +24,13 @@ Connection::Connection(Attachment attachment, bool busy_poll)
   CHECK(wake_.get() >= 0, "eventfd:", std::strerror(errno));
 }
 
-Connection::~Connection() { CHECK(!service_.joinable(), "a connection is closed before it is destroyed"); }
+Connection::~Connection() {
+  tell_no_more(*this);
+  CHECK(!service_.joinable(), "a connection is closed before it is destroyed");
+}
 
 void Connection::start() {
+  tell_of_forks(*this);
   const Lock lock(mutex_);  // the service must not look at its own id before it is known
   service_ = std::thread([self = shared_from_this()] { self->serve(); });
   service_id_ = service_.get_id();
@@ -122,9 +127,41 @@ void Connection::tell(const ipc::Request& message, Urgency urgency) {
   need(Pace::kTick);
 }
 
-void Connection::release(CopyKey copy) {
+std::uint64_t Connection::hold() {
   const Lock lock(mutex_);
-  let_go(copy);
+  ++holds_;
+  return forks_.count();
+}
+
+void Connection::let_go_of_hold() {
+  const Lock lock(mutex_);
+  CHECK(holds_ > 0);
+  if (--holds_ > 0 || !forked_) return;
+  forks_.child_is_done();
+  attachment_.lease.reset();
+}
+
+void Connection::release(CopyKey copy, std::uint64_t born) {
+  const Lock lock(mutex_);
+  let_go(copy, born);
+}
+
+void Connection::give_up(CopyKey copy) {
+  const Lock lock(mutex_);
+  if (broken_) return let_go(copy);
+  enqueue(next_request_++, ipc::Abort{copy}, {});
+  need(Pace::kTick);
+}
+
+Result<void> Connection::is_up() {
+  const Lock lock(mutex_);
+  if (broken_) return *broken_;
+  // Nobody may have looked for a while.
+  pollfd socket{.fd = attachment_.socket.get(), .events = 0, .revents = 0};
+  if (::poll(&socket, 1, 0) != 1 || (socket.revents & (POLLHUP | POLLERR)) == 0) return {};
+  // Replies that came before the end are still for their calls.
+  while (!broken_ && reader_ == Reader::kNobody) dispatch(attachment_.frames.receive(attachment_.socket.get()));
+  return broken_ ? *broken_ : gone(Code::kUnavailable, "it closed the connection");
 }
 
 void Connection::cancel(const Call& call) {
@@ -181,6 +218,13 @@ void Connection::locked(const std::function<void()>& look) {
 // --- sending
 
 void Connection::enqueue(std::uint64_t request, const ipc::Request& message, ByteView payload) {
+  const auto* create = std::get_if<ipc::Create>(&message);
+  if (create != nullptr && mapping().writable()) {
+    ipc::Create writable = *create;
+    writable.wants_descriptor = false;
+    ipc::encode_request(request, writable, payload.size(), queue_);
+    return;
+  }
   ipc::encode_request(request, message, payload.size(), queue_);
   queue_.append(reinterpret_cast<const char*>(payload.data()), payload.size());
 }
@@ -204,7 +248,7 @@ bool Connection::take_batch() {
     enqueue(next_request_++, ipc::Release{{from, to}}, {});
     from = to;
   }
-  releases_.clear();
+  releasing_ = std::exchange(releases_, {});
   sending_.clear();
   sent_ = 0;
   std::swap(queue_, sending_);
@@ -222,7 +266,7 @@ int Connection::send_batch() {
 }
 
 void Connection::flush(Lock& lock) {
-  if (sender_active_ || socket_full_) return;
+  if (forked_ || sender_active_ || socket_full_) return;
   sender_active_ = true;
   while (!broken_ && take_batch()) {
     ++flushes_;
@@ -234,7 +278,10 @@ void Connection::flush(Lock& lock) {
       need(Pace::kTick);
       break;
     }
-    if (error != 0) fail_all(gone(Code::kUnavailable, std::strerror(error)));
+    if (error == 0) continue;
+    // Of a batch that went in part it is not known what was heard; to give back twice would take from another view.
+    if (sent_ == 0) releases_.insert(releases_.end(), releasing_.begin(), releasing_.end());
+    fail_all(gone(Code::kUnavailable, std::strerror(error)));
   }
   sender_active_ = false;
   if (queue_.size() <= kLimits.max_queued_bytes) room_.notify_all();

@@ -14,6 +14,8 @@
 // if it was not doing so already. All state is guarded by one mutex, which is never held during a system call that waits.
 #pragma once
 
+#include <poll.h>
+
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -30,6 +32,7 @@
 #include "base/lingering.h"
 #include "base/unique_fd.h"
 #include "client/call.h"
+#include "client/forks.h"
 #include "client/frame_reader.h"
 #include "client/handshake.h"
 
@@ -81,8 +84,22 @@ class Connection : public std::enable_shared_from_this<Connection> {
   enum class Urgency { kNow, kSoon };
   // A message without reply.
   void tell(const ipc::Request& message, Urgency urgency);
-  // One view of `copy` is given back: with the next request, or soon.
-  void release(CopyKey copy);
+  // --- what is held: a view, or a reader of what grows. Forks that come later share it; `born` is how many there were.
+  std::uint64_t hold();
+  void let_go_of_hold();
+  // One view of `copy` is given back: with the next request, or soon, or when no child sees it any more.
+  void release(CopyKey copy, std::uint64_t born);
+  // An object that was being written is given up.
+  void give_up(CopyKey copy);
+  // Whether the daemon is still there to hear of it.
+  Result<void> is_up();
+  // This is a child of the process that made the connection: nothing can be asked or written.
+  bool forked() const { return forked_; }
+
+  // --- around a fork (forks.h): from the first to one of the others the mutex is held
+  void before_fork();
+  void after_fork_in_parent();
+  void after_fork_in_child();
 
  private:
   using Lock = std::unique_lock<std::mutex>;
@@ -114,7 +131,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // --- what replies do (dispatch.cc)
   void dispatch(const Result<bool>& received);
   void handle(std::uint64_t request, ipc::Reply reply);
-  void accept_writable();
+  Result<void> accept_writable();
   bool step_put(const std::shared_ptr<Call>& call, const ipc::Reply& reply);
   bool step_follow(Call& call, const ipc::Reply& reply);
   void resubmit(const std::shared_ptr<Call>& call, const ipc::Request& message);
@@ -123,7 +140,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void take_back(Group& group);
   void expire(Call& call);
   void let_go(const ipc::Reply& reply);
-  void let_go(CopyKey copy);
+  void let_go(CopyKey copy, std::uint64_t born = 0);
+  void give_back();
   Error gone(Code code, const std::string& why) const;
   void fail_all(const Error& error);
 
@@ -135,6 +153,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Pace pace_wanted() const;
   bool service_may_read() const;
   bool sleep(Lock& lock, bool read);
+  void notice_forks(std::span<const pollfd> forks);
   void run_callbacks(Lock& lock);
   void expire_overdue();
   bool on_service_thread() const { return std::this_thread::get_id() == service_id_; }
@@ -169,6 +188,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::size_t sent_ = 0;  // of sending_
   std::uint64_t flushes_ = 0;
   std::vector<CopyKey> releases_;
+  std::vector<CopyKey> releasing_;  // part of sending_
+  std::size_t holds_ = 0;
+  Forks forks_;
+  bool forked_ = false;
   std::condition_variable room_;  // in the queue
 
   // What the service saw at its last look, to tell what nobody else has taken care of since.

@@ -1,5 +1,8 @@
 // What replies do to the calls they belong to. Everything here runs with the lock held.
+#include <sys/socket.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 
 #include "base/check.h"
@@ -32,22 +35,27 @@ void Connection::dispatch(const Result<bool>& received) {
 }
 
 void Connection::handle(std::uint64_t request, ipc::Reply reply) {
-  // The descriptor comes with the first Created, whether or not that one is still wanted.
-  if (std::holds_alternative<ipc::Created>(reply)) accept_writable();
+  // The descriptor comes with a Created, whether or not that one is still wanted.
+  const Result<void> writable = std::holds_alternative<ipc::Created>(reply) ? accept_writable() : Result<void>();
   const auto found = pending_.find(request);
   if (found == pending_.end()) return let_go(reply);
   const std::shared_ptr<Call> call = found->second;
+  if (!writable) {
+    let_go(reply);
+    return finish(call, call->subject.error(writable.code(), writable.error().message));
+  }
   if (call->put && step_put(call, reply)) return;
   if (call->following && step_follow(*call, reply)) return;
   if (const auto* failed = std::get_if<ipc::Failed>(&reply)) return finish(call, as_error(*call, *failed));
   finish(call, std::move(reply));
 }
 
-void Connection::accept_writable() {
+// If it fails, the next Create asks for the descriptor again.
+Result<void> Connection::accept_writable() {
   UniqueFd descriptor = attachment_.frames.take_descriptor();
-  if (!descriptor || mapping().writable()) return;
-  const auto accepted = mapping().accept_writable(std::move(descriptor));
-  if (!accepted) fail_all(gone(Code::kInternal, accepted.error().message));
+  if (mapping().writable()) return {};
+  if (!descriptor) return Error{Code::kUnavailable, "there is nothing to write it with: " + no_descriptors()};
+  return mapping().accept_writable(std::move(descriptor));
 }
 
 // True if the put goes on with another request.
@@ -173,18 +181,32 @@ void Connection::expire(Call& call) {
 
 // A reply that nobody waits for any more: what it holds on the daemon is given back.
 void Connection::let_go(const ipc::Reply& reply) {
-  if (const auto* view = std::get_if<ipc::View>(&reply)) let_go(view->copy);
-  if (const auto* opened = std::get_if<ipc::Opened>(&reply)) let_go(opened->copy);
+  if (const auto* view = std::get_if<ipc::View>(&reply)) let_go(view->copy, forks_.count());
+  if (const auto* opened = std::get_if<ipc::Opened>(&reply)) let_go(opened->copy, forks_.count());
   if (const auto* created = std::get_if<ipc::Created>(&reply); created != nullptr && !broken_) {
     enqueue(next_request_++, ipc::Abort{created->copy}, {});
     need(Pace::kTick);
   }
 }
 
-void Connection::let_go(CopyKey copy) {
-  if (broken_) return;
+// Of what a reader follows it is not known how long: then `born` is 0, and any child may see it.
+void Connection::let_go(CopyKey copy, std::uint64_t born) {
+  if (forked_ || forks_.defer(copy, born)) return;
   releases_.push_back(copy);
-  need(Pace::kSlowTick);
+  if (broken_) give_back();
+  else need(Pace::kSlowTick);
+}
+
+// Without a connection, what is held is given back through the lease. What does not fit into its socket goes with the next one,
+// or with the lease itself.
+void Connection::give_back() {
+  while (!releases_.empty()) {
+    const std::size_t count = std::min(kLimits.max_releases, releases_.size());
+    const auto from = releases_.end() - static_cast<std::ptrdiff_t>(count);
+    const ssize_t sent = ::send(attachment_.lease.get(), &*from, count * sizeof(CopyKey), MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return;
+    releases_.erase(from, releases_.end());  // or the daemon is gone, too
+  }
 }
 
 Error Connection::gone(Code code, const std::string& why) const {
@@ -195,7 +217,7 @@ void Connection::fail_all(const Error& error) {
   if (broken_) return;
   broken_ = error;
   queue_.clear();
-  releases_.clear();
+  give_back();
   auto calls = std::move(pending_);
   pending_.clear();
   for (const auto& [request, call] : calls) finish(call, call->subject.error(broken_->code, broken_->message));

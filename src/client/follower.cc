@@ -54,7 +54,7 @@ Result<Follower::Progress> Follower::next(Timeout timeout) {
   connection.locked([&] {
     if (state.seen_resets == call.following->resets) std::swap(outdated, call.following->outdated);
   });
-  if (outdated) connection.release(*outdated);
+  if (outdated) connection.release(*outdated, state.born);
 
   const auto until = std::min(client::Deadline::after(timeout).at, call.deadline.with_grace());
   const bool in_time = connection.wait_until(call, until, [&] { return anything_new(state); });

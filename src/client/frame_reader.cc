@@ -1,5 +1,7 @@
 #include "client/frame_reader.h"
 
+#include <sys/resource.h>
+
 #include <cstring>
 
 #include "base/limits.h"
@@ -9,9 +11,15 @@ namespace hoplite::client {
 namespace {
 
 constexpr std::size_t kBufferBytes = 64 * kKiB;  // one receive takes a few hundred replies
-constexpr std::size_t kMaxDescriptors = 4;       // a daemon sends two in all
 
 }  // namespace
+
+std::string no_descriptors() {
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  return "this process has as many descriptors open as it may (" + std::to_string(limit.rlim_cur) +
+         "); close some or raise `ulimit -n`, and try again";
+}
 
 void FrameReader::make_room() {
   if (begin_ == end_) begin_ = end_ = 0;

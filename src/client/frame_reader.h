@@ -2,12 +2,16 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <vector>
 
 #include "base/unique_fd.h"
 #include "protocol/client_messages.h"
 
 namespace hoplite::client {
+
+// Why a descriptor that the daemon passed is not there, and what to do.
+std::string no_descriptors();
 
 class FrameReader {
  public:

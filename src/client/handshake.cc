@@ -140,7 +140,11 @@ Result<Attachment> attach(UniqueFd socket, const std::string& path, const std::s
   if (!second) return second.error();
   auto welcome = parse_welcome(second->body, path);
   if (!welcome) return welcome.error();
-  auto mapping = ClientMapping::create(attachment.frames.take_descriptor().get(), welcome->arena_bytes);
+  const UniqueFd arena = attachment.frames.take_descriptor();
+  attachment.lease = attachment.frames.take_descriptor();
+  if (!attachment.lease)
+    return Error{Code::kUnavailable, "cannot use the store of the daemon at " + path + ": " + no_descriptors()};
+  auto mapping = ClientMapping::create(arena.get(), welcome->arena_bytes);
   if (!mapping)
     return Error{mapping.code(), "cannot map the store of the daemon at " + path + ": " + mapping.error().message};
   attachment.socket_path = path;

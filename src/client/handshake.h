@@ -16,6 +16,8 @@ namespace hoplite::client {
 struct Attachment {
   std::string socket_path;
   UniqueFd socket;
+  // While it is open, the daemon leaves alone what this process views and writes. Before the mapping, so that it ends later.
+  UniqueFd lease;
   ipc::Welcome welcome;
   std::unique_ptr<ClientMapping> mapping;
   FrameReader frames;  // may already hold what came behind the welcome

@@ -87,7 +87,7 @@ TEST(Handshake, ADaemonThatHangsUpIsUnavailable) {
   EXPECT_EQ(pair.attach().code(), Code::kUnavailable);
 }
 
-TEST(Handshake, AWelcomeWithoutAnArenaIsRefused) {
+TEST(Handshake, AWelcomeWithoutDescriptorsIsRefused) {
   Pair pair;
   pair.send(ipc::Reply(ipc::Greeting{}));
   ipc::Welcome welcome;
@@ -95,7 +95,7 @@ TEST(Handshake, AWelcomeWithoutAnArenaIsRefused) {
   pair.send(ipc::Reply(welcome));
   const auto attachment = pair.attach();
   ASSERT_FALSE(attachment.ok());
-  EXPECT_THAT(attachment.error().message, HasSubstr("cannot map the store"));
+  EXPECT_THAT(attachment.error().message, HasSubstr("cannot use the store"));
 }
 
 TEST(Handshake, TheDaemonsRefusalIsPassedOn) {

@@ -41,7 +41,8 @@ std::string wrong_with(const ArrayType& array, std::uint64_t size) {
 
 }  // namespace
 
-Result<std::string> encoded_metadata(const Subject& subject, const PutOptions& options, std::uint64_t size) {
+Result<std::string> encoded_metadata(const Subject& subject, const PutOptions& options, std::uint64_t size,
+                                     bool failure) {
   if (options.metadata.size() > kLimits.max_text_bytes)
     return subject.error(Code::kInvalidArgument, std::to_string(options.metadata.size()) +
                                                      " bytes of metadata exceed the limit of " +
@@ -51,8 +52,7 @@ Result<std::string> encoded_metadata(const Subject& subject, const PutOptions& o
   if (const std::string wrong = wrong_with(options.array, size); !wrong.empty())
     return subject.error(Code::kInvalidArgument, wrong);
   const std::string_view name = options.name.size() <= kMaxNameBytes ? options.name : std::string_view();
-  if (options.metadata.empty() && name.empty() && options.array == ArrayType{}) return std::string();
-  return encode_metadata({options.array.type, options.array.shape, std::string(name), options.metadata});
+  return encode_metadata({options.array.type, options.array.shape, std::string(name), options.metadata, failure});
 }
 
 }  // namespace hoplite::client

@@ -30,6 +30,7 @@ Result<ipc::Reply> Connection::wait(Call& call) {
 
 Result<ipc::Reply> Connection::take_result(Lock& lock, Call& call) {
   CHECK(lock.owns_lock());
+  if (forked_) return call.subject.error(broken_->code, broken_->message);  // it is the parent's
   if (!call.result) expire(call);
   CHECK(call.result.has_value(), call.subject.verb);
   Result<ipc::Reply> result = std::move(*call.result);

@@ -127,7 +127,7 @@ Future<std::vector<View>> start_gather(const Link& connection, ObjectIds ids, co
   for (const ObjectId id : ids) {
     const Subject subject{"get", id};
     if (auto ok = client::check_id(subject); !ok) return client::start_ended<to_views>(connection, ok.error());
-    group.calls.push_back(client::new_call(subject, deadline));
+    group.calls.push_back(client::new_get_call(id, options, deadline));
     requests.emplace_back(client::get_request(id, options, deadline));
   }
   return start_group<to_views>(connection, {"gather", {}}, deadline, std::move(group), requests, sending);
@@ -247,7 +247,7 @@ std::string_view to_string(ReducePhase phase) {
 }
 
 std::string_view to_string(SourceState state) {
-  static constexpr std::string_view kNames[] = {"awaited", "spare", "used", "lost", "deleted"};
+  static constexpr std::string_view kNames[] = {"awaited", "spare", "used", "lost", "deleted", "failed"};
   return name_in(kNames, state);
 }
 

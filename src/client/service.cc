@@ -2,6 +2,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <new>
 #include <utility>
 
 #include "client/access.h"
@@ -84,11 +85,12 @@ bool Connection::sleep(Lock& lock, bool read) {
   }
   pace_ = pace_wanted();
   const auto events = static_cast<short>((read ? POLLIN : 0) | (socket_full_ ? POLLOUT : 0));
-  pollfd wanted[] = {{.fd = wake_.get(), .events = POLLIN, .revents = 0},
-                     {.fd = events != 0 ? attachment_.socket.get() : -1, .events = events, .revents = 0}};
+  std::vector<pollfd> wanted{{.fd = wake_.get(), .events = POLLIN, .revents = 0},
+                             {.fd = events != 0 ? attachment_.socket.get() : -1, .events = events, .revents = 0}};
+  for (const int child : forks_.descriptors()) wanted.push_back({.fd = child, .events = 0, .revents = 0});
   const int timeout_ms = milliseconds(static_cast<int>(pace_));
   lock.unlock();
-  const int ready = ::poll(wanted, 2, timeout_ms);
+  const int ready = ::poll(wanted.data(), wanted.size(), timeout_ms);
   if ((wanted[0].revents & POLLIN) != 0) {
     std::uint64_t count = 0;
     [[maybe_unused]] const ssize_t n = ::read(wake_.get(), &count, sizeof count);
@@ -106,7 +108,53 @@ bool Connection::sleep(Lock& lock, bool read) {
     socket_full_ = false;
     flush(lock);
   }
+  notice_forks(std::span(wanted).subspan(2));
   return ready == 0;
+}
+
+void Connection::notice_forks(std::span<const pollfd> forks) {
+  for (const pollfd& child : forks) {
+    if (child.revents == 0) continue;
+    for (const auto& [copy, born] : forks_.child_done(child.fd)) let_go(copy, born);
+  }
+}
+
+// --- forks
+
+void Connection::before_fork() {
+  mutex_.lock();
+  if (holds_ > 0 && !forked_) forks_.before();
+}
+
+void Connection::after_fork_in_parent() {
+  forks_.after_in_parent();
+  wake();  // the service looks out for the child
+  mutex_.unlock();
+}
+
+// Only this thread is here. What others waited for, sent or read is theirs, in the parent; so are the sockets, whose end
+// tells the daemon that the parent has ended.
+void Connection::after_fork_in_child() {
+  // Nothing of it is ever destroyed here: not the threads that are not there, nor what they sleep on.
+  static std::vector<std::shared_ptr<void>>* const kept = new std::vector<std::shared_ptr<void>>;
+  kept->push_back(weak_from_this().lock());
+  kept->push_back(std::make_shared<std::deque<std::shared_ptr<Call>>>(std::move(called_)));
+  called_ = {};
+  new (&service_) std::thread();
+  service_id_ = {};
+  forked_ = closing_ = service_ended_ = true;
+  reader_ = Reader::kNobody;
+  sender_active_ = false;
+  waiting_.clear();
+  forks_.after_in_child();
+  attachment_.socket.reset();
+  wake_.reset();
+  mapping().leave_windows();
+  if (holds_ == 0) attachment_.lease.reset();
+  broken_ = Error{Code::kUnavailable, "a Client does not survive fork(): connect again in the child"};
+  for (const auto& [request, call] : pending_)
+    if (!call->result) call->result = call->subject.error(broken_->code, broken_->message);
+  mutex_.unlock();
 }
 
 void Connection::run_callbacks(Lock& lock) {

@@ -19,14 +19,21 @@ using Sending = Connection::Sending;
 using Link = std::shared_ptr<Connection>;
 
 struct Viewing {
+  explicit Viewing(const Link& link) : connection(link), born(link->hold()) {}
+
   Link connection;
+  std::uint64_t born;
   ObjectId id;
   CopyKey copy = 0;
   ByteView bytes;
   std::string metadata;
   ArrayType array;
+  bool failure = false;
 
-  ~Viewing() { connection->release(copy); }
+  ~Viewing() {
+    connection->release(copy, born);
+    connection->let_go_of_hold();
+  }
 };
 
 struct Writing {
@@ -41,7 +48,10 @@ struct Writing {
 };
 
 struct Reading {
+  explicit Reading(const Link& link) : connection(link), born(link->hold()) {}
+
   Link connection;
+  std::uint64_t born;
   std::shared_ptr<Call> call;
   std::uint64_t seen_resets = 0;
   bool seen_size = false;  // of what grows now
@@ -49,7 +59,10 @@ struct Reading {
   hoplite::View complete;
   std::optional<Error> failed;
 
-  ~Reading() { connection->abandon(*call); }
+  ~Reading() {
+    connection->abandon(*call);
+    connection->let_go_of_hold();
+  }
 };
 
 // --- replies as the user sees them. A reply of another kind than expected, or outside the arena, is kInternal.
@@ -98,10 +111,15 @@ auto start_about(const Link& connection, const Subject& subject, const Timeout& 
 }
 
 // What travels as the metadata of an object of `size` bytes; kInvalidArgument if the options do not fit it or each other.
-Result<std::string> encoded_metadata(const Subject& subject, const PutOptions& options, std::uint64_t size);
+Result<std::string> encoded_metadata(const Subject& subject, const PutOptions& options, std::uint64_t size,
+                                     bool failure = false);
 
-void advance(Writing& writing, std::size_t bytes);
+// An error if it has ended, or nobody is there any more to take it.
+Result<void> check_open(const Writing& writing);
+Result<void> advance(Writing& writing, std::size_t bytes);
+void give_up(Writing& writing);
 Future<ObjectId> start_seal(Writing& writing, const Deadline& deadline, Sending sending);
+std::shared_ptr<Call> new_get_call(ObjectId id, const GetOptions& options, const Deadline& deadline);
 ipc::Get get_request(ObjectId id, const GetOptions& options, const Deadline& deadline);
 
 }  // namespace hoplite::client

@@ -30,6 +30,10 @@ StoreStatus to_store_status(const ipc::Status& answer) {
   status.bytes_in = answer.bytes_in;
   status.bytes_out = answer.bytes_out;
   status.max_rate = answer.max_rate;
+  for (const ipc::Holder& holder : answer.holders)
+    status.holders.push_back({holder.pid, holder.bytes, holder.views, holder.attached});
+  status.joining = answer.joining;
+  status.join_problems = answer.join_problems;
   return status;
 }
 
@@ -51,7 +55,8 @@ ObjectList to_list(const ipc::Objects& answer) {
                             name_of(info.home),
                             std::move(metadata.text),
                             {metadata.type, std::move(metadata.shape)},
-                            std::move(name)});
+                            std::move(name),
+                            metadata.failure});
   }
   return list;
 }
@@ -61,7 +66,7 @@ std::vector<NodeStatus> to_nodes(const ipc::Nodes& answer) {
   nodes.reserve(answer.nodes.size());
   for (const ipc::NodeInfo& info : answer.nodes)
     nodes.push_back({info.ref.id.to_string(), info.ref.incarnation, info.address.to_string(), info.life == Life::kAlive,
-                     info.self, info.rate, std::chrono::microseconds(info.rtt_us)});
+                     info.self, info.rate, std::chrono::microseconds(info.rtt_us), info.self && answer.joining});
   return nodes;
 }
 

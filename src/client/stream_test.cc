@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <thread>
 
 #include "client/test_daemon.h"
 
@@ -19,9 +20,9 @@ TEST(Writer, WritesAdvancesAndSeals) {
   ASSERT_TRUE(writer.ok()) << writer.error().to_string();
   ASSERT_EQ(writer->buffer().size(), 10U);
   std::memcpy(writer->buffer().data(), "0123456789", 10);
-  writer->advance(4);
-  writer->advance(2);   // never decreases
-  writer->advance(99);  // nor beyond the end
+  EXPECT_TRUE(writer->advance(4).ok());
+  EXPECT_TRUE(writer->advance(2).ok());   // never decreases
+  EXPECT_TRUE(writer->advance(99).ok());  // nor beyond the end
   const auto id = writer->seal();
   ASSERT_TRUE(id.ok()) << id.error().to_string();
   EXPECT_EQ(*id, writer->id());
@@ -42,7 +43,7 @@ TEST(Writer, IsGivenUpWhenItIsDropped) {
   EXPECT_EQ(daemon.await<ipc::Abort>(1).size(), 1U);
   auto writer = client.create(10);
   writer->abort();
-  writer->advance(5);
+  EXPECT_EQ(writer->advance(5).code(), Code::kInvalidArgument);
   EXPECT_EQ(daemon.await<ipc::Abort>(2).size(), 2U);
   EXPECT_TRUE(daemon.await<ipc::Advance>(0).empty());
 }
@@ -170,6 +171,36 @@ TEST_F(FollowerTest, ASecondCopyWithoutAResetReplacesTheFirst) {
   sync();
   EXPECT_EQ(text_of(follower.next()->bytes), "ab");
   EXPECT_EQ(daemon_.await_releases(1), (std::map<CopyKey, int>{{1, 1}})) << "what is not followed is not held";
+}
+
+// Whatever it has copied when the reset comes.
+TEST_F(FollowerTest, GetIntoCopiesWhatArrivesAndStartsOverAfterAReset) {
+  std::string out(20, '.');
+  std::thread reader([&] {
+    const auto size = client_.get_into(id_, std::as_writable_bytes(std::span(out)));
+    ASSERT_TRUE(size.ok()) << size.error().to_string();
+    EXPECT_EQ(out.substr(0, *size), "abcdef");
+  });
+  EXPECT_EQ(daemon_.await<ipc::Get>(1).size(), 1U);
+  open(1, extent_, 4);
+  daemon_.reply(request_, ipc::Grown{9});
+  sync();
+  daemon_.reply(request_, ipc::Reset{});
+  open(2, other_, 2);
+  sync();
+  daemon_.reply(request_, ipc::Grown{5});
+  complete(2, other_);
+  reader.join();
+}
+
+TEST_F(FollowerTest, GetIntoSaysThatItDoesNotFitBeforeAllIsThere) {
+  std::string out(9, '.');
+  daemon_.intercept([this](std::uint64_t request, const ipc::Request& message, ByteView) {
+    if (!std::holds_alternative<ipc::Get>(message)) return false;
+    daemon_.reply(request, ipc::Opened{1, 1, extent_.offset, extent_.size, "", 4});
+    return true;
+  });
+  EXPECT_EQ(client_.get_into(id_, std::as_writable_bytes(std::span(out))).code(), Code::kInvalidArgument);
 }
 
 TEST_F(FollowerTest, EndsWithTheReason) {

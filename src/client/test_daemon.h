@@ -105,6 +105,7 @@ class FakeDaemon {
   UniqueFd listener_;
   UniqueFd stop_;  // an eventfd
   UniqueFd client_;
+  UniqueFd lease_;
   std::string in_;
 
   mutable std::mutex mutex_;
@@ -115,7 +116,6 @@ class FakeDaemon {
   std::map<CopyKey, int> released_;
   std::size_t receives_ = 0;
   bool paused_ = false;
-  bool writable_passed_ = false;
   std::uint64_t next_offset_ = 0;
   CopyKey next_copy_ = 1;
   std::map<ObjectId, Stored> objects_;

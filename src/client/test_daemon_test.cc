@@ -162,7 +162,6 @@ void FakeDaemon::run() {
       client_.reset(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
     }
     in_.clear();
-    writable_passed_ = false;
     if (!handshake()) continue;
     while (receive_some()) {
       ByteView rest = as_bytes(in_);
@@ -225,8 +224,12 @@ bool FakeDaemon::handshake() {
   welcome.inline_bytes = options_.inline_bytes;
   std::string out;
   ipc::encode_reply(0, welcome, out);
-  const int fd = arena_->read_only_fd();
-  const auto sent = send_with_fds(client_.get(), as_bytes(out), std::span(&fd, 1));
+  int lease[2] = {-1, -1};
+  CHECK(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, lease) == 0);
+  lease_ = UniqueFd(lease[0]);
+  const UniqueFd theirs(lease[1]);
+  const int fds[] = {arena_->read_only_fd(), theirs.get()};
+  const auto sent = send_with_fds(client_.get(), as_bytes(out), fds);
   CHECK(sent.ok() && *sent == out.size());
   return true;
 }
@@ -263,8 +266,7 @@ void FakeDaemon::on(std::uint64_t request, const ipc::Create& create, ByteView) 
   writing_[copy] = {create.id, {extent, create.meta, copy}};
   std::string out;
   ipc::encode_reply(request, ipc::Created{create.id, copy, extent.offset, extent.size}, out);
-  if (writable_passed_) return send_raw(out);
-  writable_passed_ = true;
+  if (!create.wants_descriptor) return send_raw(out);
   const int fd = arena_->writable_fd();
   const std::lock_guard lock(send_mutex_);
   const auto sent = send_with_fds(client_.get(), as_bytes(out), std::span(&fd, 1));

@@ -14,6 +14,8 @@ const std::string& View::metadata() const {
   return state_ ? state_->metadata : none;
 }
 
+bool View::is_failure() const { return state_ && state_->failure; }
+
 const ArrayType& View::array() const {
   static const ArrayType none;
   return state_ ? state_->array : none;
@@ -44,17 +46,18 @@ Result<hoplite::View> to_view(const Link& connection, const Call& call, Result<i
   if (view == nullptr) return unexpected(call.subject);
   const auto bytes = connection->mapping().view({view->offset, view->size});
   if (!bytes) {
-    connection->release(view->copy);
+    connection->release(view->copy, 0);
     return call.subject.error(bytes.code(), bytes.error().message);
   }
-  auto state = std::make_shared<Viewing>();
-  state->connection = connection;
+  auto state = std::make_shared<Viewing>(connection);
   state->id = call.subject.object;
   state->copy = view->copy;
   state->bytes = *bytes;
   Metadata metadata = decode_metadata(view->meta);
   state->metadata = std::move(metadata.text);
   state->array = {metadata.type, std::move(metadata.shape)};
+  state->failure = metadata.failure;
+  if (state->failure && !call.wants_failures) return call.subject.error(Code::kFailed, state->metadata);
   return Access::handle<hoplite::View>(std::move(state));
 }
 

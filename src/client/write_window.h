@@ -19,7 +19,6 @@ class WriteWindow {
   static Result<WriteWindow> open(ClientMapping& mapping, const ipc::Created& room, std::uint64_t wanted_bytes) {
     const Extent extent{room.offset, room.size};
     if (extent.size != wanted_bytes) return Error{Code::kInternal, "the daemon allocated a different size"};
-    if (!mapping.writable()) return Error{Code::kInternal, "the daemon did not pass a writable descriptor"};
     auto bytes = mapping.open_window(extent);
     if (!bytes) return bytes.error();
     return WriteWindow(mapping, extent, bytes->data());

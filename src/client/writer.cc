@@ -31,22 +31,48 @@ Result<std::unique_ptr<Writing>> to_writing(const Link& connection, const Call& 
   return writing;
 }
 
-void advance(Writing& writing, std::size_t bytes) {
-  if (!writing.open) return;
+namespace {
+
+Error ended(const Writing& writing) {
+  return Subject{"put", writing.id}.error(Code::kInvalidArgument, "it has already been sealed or aborted");
+}
+
+}  // namespace
+
+// What is written after the connection has ended stays where it is: the memory is nobody else's while it can be written.
+Result<void> check_open(const Writing& writing) {
+  if (!writing.open) return ended(writing);
+  const auto up = writing.connection->is_up();
+  if (up) return {};
+  return Subject{"put", writing.id}.error(up.code(), up.error().message + "; put it again with a new client");
+}
+
+Result<void> advance(Writing& writing, std::size_t bytes) {
+  if (auto open = check_open(writing); !open) return open;
   writing.advanced = std::clamp(bytes, writing.advanced, writing.window.bytes().size());
-  if (writing.advanced == writing.told) return;
+  if (writing.advanced == writing.told) return {};
   const bool much = writing.advanced - writing.told >= kWorthTelling;
   writing.told = writing.advanced;
   writing.connection->tell(ipc::Advance{writing.copy, writing.advanced},
                            much ? Connection::Urgency::kNow : Connection::Urgency::kSoon);
+  return {};
+}
+
+void give_up(Writing& writing) {
+  if (!writing.open) return;
+  writing.open = false;
+  writing.window.close();
+  writing.connection->give_up(writing.copy);
 }
 
 // From here on nothing can be written.
 Future<ObjectId> start_seal(Writing& writing, const Deadline& deadline, Sending sending) {
   const Subject subject{"put", writing.id};
-  if (!writing.open)
-    return start_ended<to_id>(writing.connection,
-                              subject.error(Code::kInvalidArgument, "it has already been sealed or aborted"));
+  if (!writing.open) return start_ended<to_id>(writing.connection, ended(writing));
+  if (auto open = check_open(writing); !open) {
+    give_up(writing);
+    return start_ended<to_id>(writing.connection, open.error());
+  }
   writing.open = false;
   writing.window.close();
   return start<to_id>(writing.connection, new_call(subject, deadline), ipc::Seal{writing.copy, deadline.left_ns()},
@@ -70,13 +96,14 @@ ObjectWriter::~ObjectWriter() { abort(); }
 
 ObjectId ObjectWriter::id() const { return state_->id; }
 
-std::span<std::byte> ObjectWriter::buffer() { return state_->open ? state_->window.bytes() : ByteSpan(); }
+std::span<std::byte> ObjectWriter::buffer() {
+  return state_->open && !state_->connection->forked() ? state_->window.bytes() : ByteSpan();
+}
 
-void ObjectWriter::advance(std::size_t bytes) { client::advance(*state_, bytes); }
+Result<void> ObjectWriter::advance(std::size_t bytes) { return client::advance(*state_, bytes); }
 
 Result<void> ObjectWriter::check_elements(DType wanted) {
-  if (!state_->open)
-    return client::Subject{"put", id()}.error(Code::kInvalidArgument, "it has already been sealed or aborted");
+  if (auto open = client::check_open(*state_); !open) return open;
   return client::check_elements(id(), state_->type, wanted, buffer());
 }
 
@@ -89,10 +116,7 @@ Future<ObjectId> ObjectWriter::seal_async(Timeout timeout) {
 }
 
 void ObjectWriter::abort() {
-  if (!state_ || !state_->open) return;
-  state_->open = false;
-  state_->window.close();
-  state_->connection->tell(ipc::Abort{state_->copy}, client::Connection::Urgency::kSoon);
+  if (state_) client::give_up(*state_);
 }
 
 }  // namespace hoplite

@@ -1,5 +1,6 @@
 #include "node/client_connection.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -33,25 +34,41 @@ void ClientConnection::keep(ByteView rest) {
 }
 
 void ClientConnection::queue(std::uint64_t request, const ipc::Reply& reply) {
-  ipc::encode_reply(request, reply, output_);
+  if (!deaf_) ipc::encode_reply(request, reply, output_);
 }
 
 void ClientConnection::queue_descriptor(int fd) {
-  CHECK(descriptor_count_ < descriptors_.size());
-  descriptors_[descriptor_count_++] = fd;
+  if (std::ranges::count(descriptors_, fd) > 0) return;
+  CHECK(descriptors_.size() < kMaxPassedFds);
+  descriptors_.push_back(fd);
+}
+
+void ClientConnection::queue_descriptor(UniqueFd fd) {
+  queue_descriptor(fd.get());
+  own_descriptors_.push_back(std::move(fd));
+}
+
+void ClientConnection::deafen() {
+  deaf_ = true;
+  output_ = {};
+  sent_ = 0;
+  growth.clear();
+  descriptors_.clear();
+  own_descriptors_.clear();
 }
 
 ClientConnection::Flush ClientConnection::flush() {
   while (sent_ < output_.size()) {
     const ByteView rest = as_bytes(output_).subspan(sent_);
-    const auto taken = send_with_fds(fd(), rest, std::span(descriptors_).first(descriptor_count_));
+    const auto taken = send_with_fds(fd(), rest, descriptors_);
     if (!taken) return Flush::kBroken;
     if (!taken->has_value()) {
       // Forget what was sent once it is the larger part, so that a slow reader does not keep it all.
       if (sent_ > output_.size() / 2) output_.erase(0, std::exchange(sent_, 0));
       return Flush::kBlocked;
     }
-    descriptor_count_ = 0;
+    descriptors_.clear();
+    own_descriptors_.clear();
     sent_ += **taken;
   }
   sent_ = 0;

@@ -44,7 +44,8 @@ ClientServer::ClientServer(Loop& loop, ClientHandler& handler, Log& log, std::un
       listener_(std::move(listener)),
       options_(std::move(options)),
       max_frame_bytes_(options_.welcome.inline_bytes + options_.limits.max_fields_bytes),
-      scratch_(ipc::ClientFrameHeader::kSize + max_frame_bytes_ + kReceiveBytes) {
+      scratch_(ipc::ClientFrameHeader::kSize + max_frame_bytes_ + kReceiveBytes),
+      leases_(loop_, *this, options_.limits) {
   loop_.add(listener_->fd(), EPOLLIN, [this](std::uint32_t) { on_connection(); });
 }
 
@@ -53,6 +54,7 @@ ClientServer::~ClientServer() {
   for (const auto& [key, connection] : connections_) loop_.remove(connection->fd());
   loop_.cancel(handshake_timer_);
   loop_.cancel(accept_timer_);
+  loop_.cancel(resume_timer_);
 }
 
 // --- connections come
@@ -78,6 +80,7 @@ void ClientServer::greet(UniqueFd socket, const ucred& peer) {
   connections_.emplace(key, std::move(owned));
   connection.nonce = make_nonce();
   queue(connection, 0, ipc::Greeting{kClientProtocolVersion, peer.uid != ::geteuid(), connection.nonce});
+  connection.events = EPOLLIN;
   loop_.add(connection.fd(), EPOLLIN, [this, key](std::uint32_t events) { on_event(key, events); });
 
   handshakes_.insert(key);
@@ -113,22 +116,61 @@ void ClientServer::pause_accepting() {
 void ClientServer::on_event(ClientKey client, std::uint32_t events) {
   const auto found = connections_.find(client);
   if (found == connections_.end()) return;
-  if ((events & EPOLLOUT) != 0) mark(*found->second);
-  if ((events & ~EPOLLOUT) != 0) on_readable(*found->second);
+  ClientConnection& connection = *found->second;
+  // Its process is gone, perhaps. What it asked before counts.
+  if ((events & (EPOLLHUP | EPOLLERR)) != 0) connection.deafen();
+  if ((events & ~EPOLLIN) != 0) mark(connection);
+  if ((events & ~EPOLLOUT) != 0 && !connection.paused) on_readable(connection);
 }
 
 void ClientServer::on_readable(ClientConnection& connection) {
   if (connection.closing) return;
+  if (is_full(connection)) {
+    connection.paused = true;
+    return mark(connection);
+  }
   auto received = connection.receive(scratch_);
   if (!received) return close(connection.key());
-  ByteView in = *received;
-  while (!connection.closing) {
+  handle_frames(connection, *received);
+}
+
+void ClientServer::handle_frames(ClientConnection& connection, ByteView in) {
+  while (!connection.closing && !is_full(connection)) {
     auto frame = ipc::next_frame(in, max_frame_bytes_);
     if (!frame) return offend(connection, "sent " + frame.error().message);
     if (!frame->complete) break;
     on_frame(connection, *frame);
   }
+  connection.paused = is_full(connection);
+  if (connection.paused) mark(connection);
   connection.keep(in);
+}
+
+// --- a client that does not read
+
+bool ClientServer::is_full(const ClientConnection& connection) const {
+  return connection.queued_bytes() > options_.limits.max_unread_bytes;
+}
+
+// It has read enough to be told more, and to be heard.
+void ClientServer::catch_up(ClientConnection& connection) {
+  for (const auto& [request, grown] : std::exchange(connection.growth, {})) queue(connection, request, grown);
+  if (!connection.paused) return;
+  to_resume_.push_back(connection.key());
+  // In the next batch, so that one who reads as fast as we answer does not keep the others waiting.
+  if (resume_timer_ == 0) resume_timer_ = loop_.at(loop_.now(), [this] { resume_all(); });
+}
+
+void ClientServer::resume_all() {
+  resume_timer_ = 0;
+  for (const ClientKey client : std::exchange(to_resume_, {})) {
+    const auto found = connections_.find(client);
+    if (found == connections_.end() || !std::exchange(found->second->paused, false)) continue;
+    ClientConnection& connection = *found->second;
+    const std::string kept = connection.take_kept();
+    handle_frames(connection, as_bytes(kept));
+    mark(connection);
+  }
 }
 
 void ClientServer::on_frame(ClientConnection& connection, const ipc::Frame& frame) {
@@ -143,11 +185,14 @@ void ClientServer::on_frame(ClientConnection& connection, const ipc::Frame& fram
 void ClientServer::on_hello(ClientConnection& connection, std::uint64_t request, const ipc::Hello& hello) {
   if (auto allowed = may_attach(connection, hello); !allowed)
     return fail_handshake(connection, request, allowed.error());
+  auto lease = leases_.begin(connection.key(), connection.peer().pid);
+  if (!lease) return fail_handshake(connection, request, lease.error());
 
   connection.welcomed = true;
   connection.nonce = {};
   handshakes_.erase(connection.key());
   connection.queue_descriptor(options_.read_only_arena);
+  connection.queue_descriptor(*std::move(lease));
   options_.welcome.client = ++last_number_;
   queue(connection, request, options_.welcome);
 }
@@ -166,8 +211,9 @@ Result<void> ClientServer::may_attach(const ClientConnection& connection, const 
     if (!equal_in_constant_time(hello.proof, client_proof(options_.token, connection.nonce)))
       return Error{Code::kNotAuthorised, "the client has a different cluster token than the daemon"};
   }
-  if (clients() >= options_.limits.max_clients)
-    return Error{Code::kUnavailable, "the daemon has " + std::to_string(clients()) + " clients, which is the limit"};
+  if (leases_.size() >= options_.limits.max_clients)
+    return Error{Code::kUnavailable,
+                 "the daemon has " + std::to_string(leases_.size()) + " clients, which is the limit"};
   if (last_number_ == kMaxClientNumber)
     return Error{Code::kUnavailable, "the daemon has used up its client numbers: restart it"};
   return {};
@@ -182,6 +228,8 @@ void ClientServer::on_request(ClientConnection& connection, std::uint64_t reques
                                                        " requests outstanding, which is the limit"});
     ++connection.outstanding;
   }
+  if (const auto* create = std::get_if<ipc::Create>(&decoded.message); create != nullptr && create->wants_descriptor)
+    connection.wants_writable = true;
   handler_.on_client_request(connection.key(), request, std::move(decoded.message), decoded.payload);
 }
 
@@ -216,16 +264,19 @@ void ClientServer::reply(ClientKey client, std::uint64_t request, const ipc::Rep
   if (found == connections_.end() || found->second->closing) return;
   ClientConnection& connection = *found->second;
   if (is_last(message) && connection.outstanding > 0) --connection.outstanding;
-  if (std::holds_alternative<ipc::Created>(message) && !std::exchange(connection.may_write, true))
+  if (std::holds_alternative<ipc::Created>(message) && std::exchange(connection.wants_writable, false))
     connection.queue_descriptor(options_.writable_arena);
+  if (const auto* grown = std::get_if<ipc::Grown>(&message); grown != nullptr && is_full(connection)) {
+    connection.growth[request] = *grown;
+    return;
+  }
+  connection.growth.erase(request);  // what comes now says more
   queue(connection, request, message);
 }
 
 void ClientServer::queue(ClientConnection& connection, std::uint64_t request, const ipc::Reply& message) {
   connection.queue(request, message);
   mark(connection);
-  if (connection.queued_bytes() > options_.limits.max_output_bytes)
-    offend(connection, "does not read its replies: " + format_size(connection.queued_bytes()) + " are waiting");
 }
 
 void ClientServer::mark(ClientConnection& connection) {
@@ -245,18 +296,26 @@ void ClientServer::flush_one(ClientKey client) {
   ClientConnection& connection = *found->second;
   connection.needs_flush = false;
   const auto result = connection.flush();
-  if (connection.closing || result == ClientConnection::Flush::kBroken) return close(client);
-  const bool blocked = result == ClientConnection::Flush::kBlocked;
-  if (blocked == connection.waits_for_room) return;
-  connection.waits_for_room = blocked;
-  loop_.modify(connection.fd(), blocked ? EPOLLIN | EPOLLOUT : EPOLLIN);
+  if (connection.closing) return close(client);
+  if (result == ClientConnection::Flush::kBroken) connection.deafen();
+  if (connection.queued_bytes() <= options_.limits.max_unread_bytes / 2) catch_up(connection);
+  const bool blocked = connection.queued_bytes() > 0;
+  const std::uint32_t events = (connection.paused ? 0U : EPOLLIN) | (blocked ? EPOLLOUT : 0U);
+  if (std::exchange(connection.events, events) != events) loop_.modify(connection.fd(), events);
 }
 
 void ClientServer::close(ClientKey client) {
   auto closed = connections_.extract(client);
   loop_.remove(closed.mapped()->fd());
   handshakes_.erase(client);
-  if (closed.mapped()->welcomed) handler_.on_client_gone(client);
+  if (!closed.mapped()->welcomed) return;
+  handler_.on_client_gone(client);
+  closed.mapped().reset();  // with the client's end of its lease, if that was never sent
+  leases_.disconnected(client);
+}
+
+void ClientServer::on_given_back(ClientKey client, std::vector<CopyKey> copies) {
+  handler_.on_client_request(client, 0, ipc::Release{std::move(copies)}, {});
 }
 
 // --- the end

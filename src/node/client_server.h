@@ -3,7 +3,10 @@
 //
 // Lives on the loop thread. Every complete frame of one recv() is handled at once; replies are collected and sent by
 // `flush`, one send() for each client, which the owner calls after each batch. Nothing that a client does can take more
-// than its limits allow: bytes that make no sense, and replies that are not read, end its connection.
+// than its limits allow. Bytes that make no sense end its connection; while replies pile up that it does not read, no
+// further request of it is read.
+//
+// What a client holds outlives its connection (node/leases.h).
 #pragma once
 
 #include <cstdint>
@@ -17,6 +20,7 @@
 #include "base/limits.h"
 #include "base/time.h"
 #include "node/client_connection.h"
+#include "node/leases.h"
 #include "node/log.h"
 #include "node/unix_listener.h"
 #include "protocol/client_messages.h"
@@ -29,8 +33,10 @@ class ClientHandler {
   virtual ~ClientHandler() = default;
   // Any request but Hello. `payload` is valid during the call.
   virtual void on_client_request(ClientKey client, std::uint64_t request, ipc::Request message, ByteView payload) = 0;
-  // It may not be named again; replies to it are ignored.
+  // Its connection has ended; replies to it are ignored. Release is the only request that may still come.
   virtual void on_client_gone(ClientKey client) = 0;
+  // After that: it may not be named again.
+  virtual void on_lease_ended(ClientKey client) = 0;
 };
 
 struct ClientServerOptions {
@@ -41,11 +47,11 @@ struct ClientServerOptions {
   ClientLimits limits;
 };
 
-class ClientServer {
+class ClientServer final : private Leases::Handler {
  public:
   ClientServer(Loop& loop, ClientHandler& handler, Log& log, std::unique_ptr<UnixListener> listener,
                ClientServerOptions options);
-  ~ClientServer();
+  ~ClientServer() override;
   ClientServer(const ClientServer&) = delete;
   ClientServer& operator=(const ClientServer&) = delete;
 
@@ -55,6 +61,9 @@ class ClientServer {
 
   // Those that have been welcomed, and those that are about to be closed.
   std::size_t clients() const { return connections_.size() - handshakes_.size(); }
+
+  // The process of a client that is here, or whose lease is.
+  Leases::Tenant process_of(ClientKey client) const { return leases_.tenant(client); }
 
   // Stops listening, removes the socket file and tells every client why under request number 0. What is queued still
   // goes out with flush(); requests that come now fail with kUnavailable.
@@ -66,10 +75,17 @@ class ClientServer {
   void greet(UniqueFd socket, const ucred& peer);
   void on_event(ClientKey client, std::uint32_t events);
   void on_readable(ClientConnection& connection);
+  void handle_frames(ClientConnection& connection, ByteView in);
+  bool is_full(const ClientConnection& connection) const;
+  void catch_up(ClientConnection& connection);
+  void resume_all();
   void on_frame(ClientConnection& connection, const ipc::Frame& frame);
   void on_hello(ClientConnection& connection, std::uint64_t request, const ipc::Hello& hello);
   void on_request(ClientConnection& connection, std::uint64_t request, ipc::DecodedRequest& decoded);
   void end_late_handshakes();
+
+  void on_given_back(ClientKey client, std::vector<CopyKey> copies) override;
+  void on_lease_ended(ClientKey client) override { handler_.on_lease_ended(client); }
 
   Result<void> may_attach(const ClientConnection& connection, const ipc::Hello& hello) const;
   void fail_handshake(ClientConnection& connection, std::uint64_t request, const Error& error);
@@ -94,9 +110,12 @@ class ClientServer {
   ClientKey last_key_ = 0;
   std::uint32_t last_number_ = 0;  // of a welcomed client: part of the ids it mints
   std::vector<ClientKey> to_flush_;
+  std::vector<ClientKey> to_resume_;
+  Leases leases_;
 
   std::set<ClientKey> handshakes_;     // under way, so by age
   Loop::TimerId handshake_timer_ = 0;  // set while a handshake is under way
+  Loop::TimerId resume_timer_ = 0;     // set while somebody is to be resumed
   Loop::TimerId accept_timer_ = 0;     // set while accept() fails for want of descriptors
   std::set<pid_t> offenders_;
   std::string stopping_;  // why, once stop() was called

@@ -18,7 +18,9 @@ ByteSpan EffectRunner::bytes(const Extent& extent) const {
 }
 
 void EffectRunner::carry_out(const effect::Send& e) {
-  const ByteView payload = e.payload == effect::Payload::kExtent ? bytes(e.extent) : ByteView();
+  ByteView payload;
+  if (e.payload == effect::Payload::kExtent) payload = bytes(e.extent);
+  if (e.payload == effect::Payload::kReceived) payload = payload_;
   transport_.send(e.to, e.address, e.message, payload);
 }
 

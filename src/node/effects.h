@@ -4,6 +4,7 @@
 #include "base/bytes.h"
 #include "core/agent/events.h"
 #include "node/client_server.h"
+#include "node/joiner.h"
 #include "node/log.h"
 #include "transport/transport.h"
 
@@ -11,8 +12,8 @@ namespace hoplite {
 
 class EffectRunner {
  public:
-  EffectRunner(Transport& transport, ClientServer& clients, ByteSpan arena, Log& log)
-      : transport_(transport), clients_(clients), arena_(arena), log_(log) {}
+  EffectRunner(Transport& transport, Joiner& joiner, ClientServer& clients, ByteSpan arena, Log& log)
+      : transport_(transport), joiner_(joiner), clients_(clients), arena_(arena), log_(log) {}
 
   // In order. `payload` is that of the event whose step gave these effects.
   void run(const Effects& effects, ByteView payload);
@@ -21,11 +22,13 @@ class EffectRunner {
   ByteSpan bytes(const Extent& extent) const;
 
   void carry_out(const effect::Send& e);
-  void carry_out(const effect::SendToAddress& e) { transport_.send_to_address(e.address, e.message); }
+  void carry_out(const effect::SendToAddress& e) { joiner_.knock(e.address, e.message); }
   void carry_out(const effect::Disconnect& e) { transport_.disconnect(e.node); }
   void carry_out(const effect::StorePayload& e);
   void carry_out(const effect::Reply& e) { clients_.reply(e.client, e.request, e.message); }
-  void carry_out(const effect::Log& e) { log_.warn(e.text); }
+  void carry_out(const effect::Log& e) {
+    log_.write(e.kind == effect::Log::Kind::kFact ? LogLevel::kInfo : LogLevel::kWarn, e.text);
+  }
   void carry_out(const effect::Happened&) {}  // the narrator tells
   template <typename Command>
     requires requires(dataplane::DataPlane& plane, const Command& command) { plane.execute(command); }
@@ -34,6 +37,7 @@ class EffectRunner {
   }
 
   Transport& transport_;
+  Joiner& joiner_;
   ClientServer& clients_;
   ByteSpan arena_;
   Log& log_;

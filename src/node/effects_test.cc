@@ -30,6 +30,7 @@ class RecordingTransport : public Transport {
   void send_to_address(const Address& address, const Message&) override {
     done.push_back("send to " + address.to_string());
   }
+  std::uint64_t backlog(NodeRef) const override { return 0; }
   void disconnect(NodeId node) override { done.push_back("disconnect " + node.to_string()); }
   dataplane::DataPlane& data_plane() override { return plane; }
   TransportStats stats() const override { return {}; }
@@ -53,9 +54,10 @@ class NoHandler : public ClientHandler {
  public:
   void on_client_request(ClientKey, std::uint64_t, ipc::Request, ByteView) override {}
   void on_client_gone(ClientKey) override {}
+  void on_lease_ended(ClientKey) override {}
 };
 
-class EffectRunnerTest : public testing::Test {
+class EffectRunnerTest : public testing::Test, private Joiner::Host {
  protected:
   void SetUp() override {
     ASSERT_NE(::mkdtemp(dir_), nullptr);
@@ -63,7 +65,8 @@ class EffectRunnerTest : public testing::Test {
     auto listener = UnixListener::open(std::string(dir_) + "/sock", 0600);
     ASSERT_TRUE(listener.ok());
     clients_ = std::make_unique<ClientServer>(loop_, handler_, *log_, std::move(*listener), ClientServerOptions{});
-    runner_ = std::make_unique<EffectRunner>(transport_, *clients_, ByteSpan(arena_), *log_);
+    joiner_ = std::make_unique<Joiner>(loop_, *log_, static_cast<Joiner::Host&>(*this), std::vector<Address>{});
+    runner_ = std::make_unique<EffectRunner>(transport_, *joiner_, *clients_, ByteSpan(arena_), *log_);
   }
   void TearDown() override {
     clients_.reset();
@@ -74,6 +77,12 @@ class EffectRunnerTest : public testing::Test {
     runner_->run(effects, ByteView(reinterpret_cast<const std::byte*>(payload.data()), payload.size()));
   }
 
+  void knock_at(const Address& numeric, const Message& message) override {
+    transport_.send_to_address(numeric, message);
+  }
+  bool is_inside(const Address&) const override { return false; }
+  void may_be_first() override {}
+
   char dir_[40] = "/tmp/hoplite-effects-XXXXXX";
   Loop loop_;
   NoHandler handler_;
@@ -81,6 +90,7 @@ class EffectRunnerTest : public testing::Test {
   std::vector<std::byte> arena_ = std::vector<std::byte>(4096);
   std::unique_ptr<Log> log_;
   std::unique_ptr<ClientServer> clients_;
+  std::unique_ptr<Joiner> joiner_;
   std::unique_ptr<EffectRunner> runner_;
 };
 

@@ -27,10 +27,26 @@ spdlog::level::level_enum spdlog_level(LogLevel level) {
   return static_cast<spdlog::level::level_enum>(spdlog::level::debug + static_cast<int>(level));
 }
 
+// Invalid if it cannot be opened: errno says why.
+UniqueFd open_file(const std::string& file) {
+  return UniqueFd(::open(file.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0640));
+}
+
+Error cannot_open(const std::string& file) {
+  return {Code::kInvalidArgument, "cannot open the log file " + file + ": " + std::strerror(errno)};
+}
+
+}  // namespace
+
 // Writes to a descriptor without ever waiting for it.
-class Sink : public spdlog::sinks::base_sink<std::mutex> {
+class Log::Sink : public spdlog::sinks::base_sink<std::mutex> {
  public:
   Sink(int fd, UniqueFd owned) : fd_(fd), owned_(std::move(owned)) {}
+  void redirect(UniqueFd owned) {
+    const std::lock_guard lock(mutex_);
+    owned_ = std::move(owned);
+    fd_ = owned_.get();
+  }
 
  protected:
   void sink_it_(const spdlog::details::log_msg& message) override {
@@ -77,8 +93,6 @@ class Sink : public spdlog::sinks::base_sink<std::mutex> {
   int error_ = 0;
 };
 
-}  // namespace
-
 Result<LogLevel> parse_log_level(std::string_view text) {
   if (text == "debug") return LogLevel::kDebug;
   if (text == "info") return LogLevel::kInfo;
@@ -87,25 +101,37 @@ Result<LogLevel> parse_log_level(std::string_view text) {
   return Error{Code::kInvalidArgument, "log level '" + std::string(text) + "' is not one of debug, info, warn, error"};
 }
 
-Log::Log(std::unique_ptr<spdlog::logger> logger) : logger_(std::move(logger)) {}
+Log::Log(std::string file, std::unique_ptr<spdlog::logger> logger, std::shared_ptr<Sink> sink)
+    : file_(std::move(file)), logger_(std::move(logger)), sink_(std::move(sink)) {}
 Log::~Log() = default;
 
 Result<std::unique_ptr<Log>> Log::open(const std::string& file, LogLevel level) {
   UniqueFd owned;
   int fd = STDERR_FILENO;
   if (!file.empty()) {
-    owned = UniqueFd(::open(file.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0640));
+    owned = open_file(file);
     fd = owned.get();
-    if (fd < 0) return Error{Code::kInvalidArgument, "cannot open the log file " + file + ": " + std::strerror(errno)};
+    if (fd < 0) return cannot_open(file);
   }
-  auto logger = std::make_unique<spdlog::logger>("hoplited", std::make_shared<Sink>(fd, std::move(owned)));
+  auto sink = std::make_shared<Sink>(fd, std::move(owned));
+  auto logger = std::make_unique<spdlog::logger>("hoplited", sink);
   logger->set_formatter(std::make_unique<spdlog::pattern_formatter>(kPattern));
-  logger->set_level(spdlog_level(level));
   logger->set_error_handler([](const std::string&) {});
-  return std::unique_ptr<Log>(new Log(std::move(logger)));
+  std::unique_ptr<Log> log(new Log(file, std::move(logger), std::move(sink)));
+  log->set_level(level);
+  return log;
 }
 
 bool Log::shows(LogLevel level) const { return logger_->should_log(spdlog_level(level)); }
+Result<void> Log::reopen() {
+  if (file_.empty()) return {};
+  UniqueFd fresh = open_file(file_);
+  if (!fresh) return cannot_open(file_);
+  sink_->redirect(std::move(fresh));
+  return {};
+}
+
+void Log::set_level(LogLevel level) { logger_->set_level(spdlog_level(level)); }
 
 void Log::write(LogLevel level, std::string_view text) {
   if (!shows(level)) return;

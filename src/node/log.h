@@ -26,6 +26,10 @@ class Log {
   // `file` empty: stderr. Fails if the file cannot be opened; a file that cannot be written to is no error.
   static Result<std::unique_ptr<Log>> open(const std::string& file, LogLevel level);
   ~Log();
+  // Opens the file anew, for whoever has moved it away; what is written meanwhile is in the old one. If that fails, the old one
+  // stays. Nothing happens on stderr.
+  Result<void> reopen();
+  void set_level(LogLevel level);
   Log(const Log&) = delete;
   Log& operator=(const Log&) = delete;
 
@@ -39,8 +43,11 @@ class Log {
   void error(std::string_view text) { write(LogLevel::kError, text); }
 
  private:
-  explicit Log(std::unique_ptr<spdlog::logger> logger);
+  class Sink;
+  Log(std::string file, std::unique_ptr<spdlog::logger> logger, std::shared_ptr<Sink> sink);
+  const std::string file_;
   std::unique_ptr<spdlog::logger> logger_;
+  std::shared_ptr<Sink> sink_;
 };
 
 }  // namespace hoplite

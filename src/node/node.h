@@ -17,6 +17,7 @@
 #include "core/agent/agent.h"
 #include "node/client_server.h"
 #include "node/effects.h"
+#include "node/joiner.h"
 #include "node/log.h"
 #include "node/narrator.h"
 #include "shm/arena.h"
@@ -34,7 +35,7 @@ struct NodeOptions : TcpOptions {
   std::string software_version;
 };
 
-class Node final : private TransportHandler, private ClientHandler, private Progress {
+class Node final : private TransportHandler, private ClientHandler, private Progress, private Joiner::Host {
  public:
   // `log` must outlive the node. Signals that are to be handled by the loop must be blocked before: threads start here.
   static Result<std::unique_ptr<Node>> create(const NodeOptions& options, Log& log);
@@ -63,20 +64,27 @@ class Node final : private TransportHandler, private ClientHandler, private Prog
   void after_batch();
   void prefault();
   void arm_timer();
-  void report_joining();
   void stop_when_left();
   void finish_stopping(Time since);
 
   void on_message(NodeRef from, Message message, ByteView payload) override;
   void on_peer_lost(NodeRef peer, Loss why) override;
+  void on_not_reached(const Address& address, const std::string& why) override;
   void on_data_plane(DataPlaneEvent event) override;
+
+  void knock_at(const Address& numeric, const Message& message) override;
+  bool is_inside(const Address& numeric) const override;
+  void may_be_first() override;
 
   void on_client_request(ClientKey client, std::uint64_t request, ipc::Request message, ByteView payload) override;
   void on_client_gone(ClientKey client) override;
+  void on_lease_ended(ClientKey client) override;
 
   ValidBytes valid(CopyKey copy, std::uint32_t slice) const override;
+  std::uint64_t backlog(NodeRef peer) const override;
 
   ipc::Status status() const;
+  std::vector<ipc::Holder> holders() const;
   ipc::Objects objects() const;
   ipc::Nodes nodes() const;
 
@@ -91,6 +99,7 @@ class Node final : private TransportHandler, private ClientHandler, private Prog
   std::unique_ptr<Transport> transport_;
   std::unique_ptr<Agent> agent_;
   std::unique_ptr<ClientServer> clients_;
+  std::unique_ptr<Joiner> joiner_;
   std::unique_ptr<EffectRunner> runner_;
   std::unique_ptr<Narrator> narrator_;  // only if the log shows what it tells
 

@@ -19,7 +19,7 @@ StopSignals::StopSignals() {
   sigemptyset(&stop);
   sigaddset(&stop, SIGTERM);
   sigaddset(&stop, SIGINT);
-  sigaddset(&stop, SIGHUP);  // the terminal is gone
+  sigaddset(&stop, SIGHUP);
   CHECK(::pthread_sigmask(SIG_BLOCK, &stop, nullptr) == 0);
   descriptor_ = UniqueFd(::signalfd(-1, &stop, SFD_CLOEXEC | SFD_NONBLOCK));
   CHECK(descriptor_.get() >= 0, errno);
@@ -27,11 +27,12 @@ StopSignals::StopSignals() {
 
 StopSignals::~StopSignals() { detach(); }
 
-void StopSignals::attach(Loop& loop, std::function<void()> on_signal) {
+void StopSignals::attach(Loop& loop, Handlers handlers) {
   loop_ = &loop;
-  loop.add(descriptor_.get(), EPOLLIN, [this, on_signal = std::move(on_signal)](std::uint32_t) {
+  loop.add(descriptor_.get(), EPOLLIN, [this, handlers = std::move(handlers)](std::uint32_t) {
     signalfd_siginfo signal{};
-    while (::read(descriptor_.get(), &signal, sizeof signal) == sizeof signal) on_signal();
+    while (::read(descriptor_.get(), &signal, sizeof signal) == sizeof signal)
+      signal.ssi_signo == SIGHUP ? handlers.hang_up() : handlers.stop();
   });
 }
 

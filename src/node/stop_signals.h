@@ -1,4 +1,4 @@
-// SIGTERM and SIGINT as events of a loop.
+// SIGTERM and SIGINT, which end the daemon, and SIGHUP, which does not, as events of a loop.
 //
 // Construct it before any thread starts: threads inherit the mask that keeps these signals from their default action.
 // SIGPIPE is ignored from then on: writing to a connection that is gone is an ordinary error.
@@ -18,9 +18,13 @@ class StopSignals {
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
 
-  // `on_signal` is called on the loop thread for each signal, those that came before included. `loop` must outlive this
+  struct Handlers {
+    std::function<void()> stop;
+    std::function<void()> hang_up;
+  };
+  // The handlers are called on the loop thread for each signal, those that came before included. `loop` must outlive this
   // object, or `detach` must be called first.
-  void attach(Loop& loop, std::function<void()> on_signal);
+  void attach(Loop& loop, Handlers handlers);
   void detach();
 
  private:

@@ -2,8 +2,12 @@
 //
 // Frame: 32-bit length of what follows, 64-bit request number chosen by the client, one byte of type, the fields, and for
 // Put the bytes. The daemon speaks first (Greeting, request 0); the client answers with Hello; the daemon ends the
-// handshake with Welcome, which carries the arena's read-only descriptor, or with Failed. Every later request gets its
-// replies under its own number, in any order; all but follow and the one-way messages get exactly one.
+// handshake with Welcome, which carries the arena's read-only descriptor and the client's lease, or with Failed. Every later
+// request gets its replies under its own number, in any order; all but follow and the one-way messages get exactly one.
+//
+// The lease is one end of a pair of sockets (SOCK_SEQPACKET). What the client holds - views, and the memory of objects that
+// it writes - stays its own until the connection has ended and every copy of that descriptor is closed, in forked children
+// too. When the connection has ended, views are given back through the lease: each packet is a list of CopyKeys.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +47,8 @@ struct Create {  // reply: Created once there is room
   std::string meta;
   std::int64_t timeout_ns = kNoTimeout;
   Priority priority = Priority::kNormal;
-  template <typename A> void fields(A& a) { a(id, size, meta, timeout_ns, priority); }
+  bool wants_descriptor = true;  // the client does not have the arena's writable descriptor, or lost it on its way
+  template <typename A> void fields(A& a) { a(id, size, meta, timeout_ns, priority, wants_descriptor); }
 };
 struct Advance {  // one way: `bytes` from the front are written
   CopyKey copy = 0;
@@ -80,7 +85,9 @@ struct Release {  // one way: one View of each copy is given back
   std::vector<CopyKey> copies;
   template <typename A> void fields(A& a) { a(copies); }
 };
-struct Wait {  // reply: WaitDone when `count` of the ids are ready (committed anywhere), or at the timeout with fewer
+// Reply: WaitDone when `count` of the ids are ready (committed anywhere), when so many are deleted or lost that fewer can
+// become ready, or at the timeout.
+struct Wait {
   std::vector<ObjectId> ids;
   std::uint32_t count = 1;
   std::int64_t timeout_ns = kNoTimeout;
@@ -127,7 +134,7 @@ struct Greeting {
   std::string nonce;
   template <typename A> void fields(A& a) { a(version, proof_wanted, nonce); }
 };
-struct Welcome {  // with the read-only descriptor of the arena
+struct Welcome {  // with the read-only descriptor of the arena and the client's end of its lease, in this order
   NodeId node;
   std::uint32_t client = 0;  // ids (node, client << 32 | n) are this client's to mint, n from 1; client < 2^31
   std::uint64_t arena_bytes = 0;
@@ -147,7 +154,7 @@ struct PutDone {
 struct UseCreate {
   template <typename A> void fields(A&) {}
 };
-struct Created {  // the first one of a connection carries the writable descriptor of the arena
+struct Created {  // with the writable descriptor of the arena if a Create since the last Created wants it
   ObjectId id;
   CopyKey copy = 0;
   std::uint64_t offset = 0;
@@ -178,13 +185,26 @@ struct Grown {
 struct Reset {  // what was followed will never be complete; another Opened may come
   template <typename A> void fields(A&) {}
 };
+struct Gone {  // it will not be ready unless it is put again: kDeleted or kLost
+  ObjectId id;
+  Code code = Code::kDeleted;
+  template <typename A> void fields(A& a) { a(id, code); }
+};
 struct WaitDone {
   std::vector<ObjectId> ready;
-  template <typename A> void fields(A& a) { a(ready); }
+  std::vector<Gone> gone;
+  template <typename A> void fields(A& a) { a(ready, gone); }
 };
 struct Removed {
   bool existed = false;
   template <typename A> void fields(A& a) { a(existed); }
+};
+struct Holder {  // a process that holds views, or memory that it writes
+  std::uint64_t pid = 0;
+  std::uint64_t bytes = 0;  // of distinct copies
+  std::uint64_t views = 0;
+  bool attached = false;  // it has a connection; without one, it keeps what it had when that ended
+  template <typename A> void fields(A& a) { a(pid, bytes, views, attached); }
 };
 struct Status {
   NodeRef node;
@@ -203,10 +223,13 @@ struct Status {
   std::uint64_t waiting = 0;    // requests that wait
   std::uint64_t bytes_in = 0;   // bulk bytes since the start
   std::uint64_t bytes_out = 0;
-  std::uint64_t max_rate = 0;  // egress limit, bytes per second; 0 = none
+  std::uint64_t max_rate = 0;   // egress limit, bytes per second; 0 = none
+  std::vector<Holder> holders;  // those of the most bytes, in that order
+  bool joining = false;         // it was told to join a cluster, and has not
+  std::string join_problems;    // why not, as far as that is known
   template <typename A> void fields(A& a) {
     a(node, listen, uptime_ms, pid, version, capacity, used, pinned, objects, growing, clients, members, directory,
-      waiting, bytes_in, bytes_out, max_rate);
+      waiting, bytes_in, bytes_out, max_rate, holders, joining, join_problems);
   }
 };
 struct ObjectInfo {
@@ -238,7 +261,8 @@ struct NodeInfo {
 };
 struct Nodes {
   std::vector<NodeInfo> nodes;
-  template <typename A> void fields(A& a) { a(nodes); }
+  bool joining = false;  // as in Status
+  template <typename A> void fields(A& a) { a(nodes, joining); }
 };
 
 struct Reducing {

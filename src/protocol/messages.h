@@ -22,7 +22,7 @@
 namespace hoplite {
 
 // Raised with every change that an older node would misread.
-constexpr std::uint16_t kWireVersion = 7;
+constexpr std::uint16_t kWireVersion = 8;
 
 // --- membership ---------------------------------------------------------------------------------------------------------
 
@@ -55,6 +55,13 @@ struct PingRequest {  // "try `target` for me"
   std::vector<MemberNews> news;
   template <typename A> void fields(A& a) { a(seq, target, news); }
 };
+struct
+    Unreached {  // answer to a PingRequest, or to a Relay (seq 0): the target refused, or there is no way to it from here
+  std::uint64_t seq = 0;
+  NodeRef target;
+  NodeId instead;  // this one reached it lately; nil: nobody is known to
+  template <typename A> void fields(A& a) { a(seq, target, instead); }
+};
 struct News {  // passed on at once
   std::vector<MemberNews> news;
   template <typename A> void fields(A& a) { a(news); }
@@ -82,7 +89,8 @@ struct PutReply {  // kOk, kExists or kDeleted
   std::uint64_t request = 0;
   ObjectId id;
   Code code = Code::kOk;
-  template <typename A> void fields(A& a) { a(request, id, code); }
+  Version newer_than = 0;  // kDeleted: it is the version that came too late; the name is free for a newer one than this
+  template <typename A> void fields(A& a) { a(request, id, code, newer_than); }
 };
 
 // --- getting ------------------------------------------------------------------------------------------------------------
@@ -98,6 +106,13 @@ struct SliceWant {
   template <typename A> void fields(A& a) { a(slice, have_bytes, has_children); }
 };
 
+// A node that the asker has no path to, though it lives.
+struct CutOff {
+  NodeId node;
+  NodeId by_way_of;  // this one reaches both; nil: nobody is known to
+  template <typename A> void fields(A& a) { a(node, by_way_of); }
+};
+
 struct Want {
   std::uint64_t request = 0;
   ObjectId id;
@@ -107,8 +122,10 @@ struct Want {
   std::vector<SliceWant> slices;   // what it lacks a parent for
   std::vector<NodeId> avoid;       // parents that refused or fell silent
   std::uint64_t inline_bytes = 0;  // kNotify: bytes up to this size are welcome instead of Found
+  std::vector<CutOff> cut_off;     // parents that the asker cannot reach
+  bool for_another = false;        // by order (FetchFor): nobody is ordered to fetch for this one
   template <typename A> void fields(A& a) {
-    a(request, id, mode, wait_if_lost, have_version, slices, avoid, inline_bytes);
+    a(request, id, mode, wait_if_lost, have_version, slices, avoid, inline_bytes, cut_off, for_another);
   }
 };
 struct Assign {  // "pull it from `parent`"
@@ -136,6 +153,11 @@ struct PassOn {  // "answer `receiver`'s want with the bytes, now or when you ha
   NodeRef receiver;
   std::uint64_t request = 0;  // the receiver's
   template <typename A> void fields(A& a) { a(id, version, receiver, request); }
+};
+struct FetchFor {  // "fetch it as if you wanted it: `receiver` cannot reach those who have it, and may reach you"
+  ObjectId id;
+  NodeRef receiver;
+  template <typename A> void fields(A& a) { a(id, receiver); }
 };
 struct Found {  // answer to WantMode::kNotify: it is committed
   std::uint64_t request = 0;
@@ -184,15 +206,16 @@ struct Fact {
     a(id, version, size, meta, state, committed, primary, slices, roots, lost_why);
   }
 };
-struct Tombstone {
+struct Tombstone {  // this version and older ones are deleted
   ObjectId id;
-  Version version = 0;
+  Version version = 0;  // 0: any, of an id that was minted
   std::uint32_t seconds_left = 0;
   template <typename A> void fields(A& a) { a(id, version, seconds_left); }
 };
 // Facts and tombstones owned by the sender. `round` is 0, or the recovery round they answer. Messages from the one with
-// `full_begin` to the one with `full_end` are all that the sender has for this home: the home forgets the rest, but for
-// answers to requests from `open_requests` on, which may be under way.
+// `full_begin` to the one with `full_end` are all that the sender has for this home from place `first` to `last`: the home
+// forgets the rest, but for answers to requests from `open_requests` on, which may be under way. If they belong to a
+// comparison, the home answers the last one by Compared.
 struct Announce {
   std::uint64_t round = 0;
   bool full_begin = false;
@@ -201,9 +224,28 @@ struct Announce {
   std::vector<Fact> facts;
   std::vector<Tombstone> tombstones;
   std::uint32_t rate_kib = 0;  // the pace of the fetch that a single complete fact ends, KiB/s; 0 = not measured
+  std::uint64_t comparison = 0;
+  std::uint64_t first = 0;
+  std::uint64_t last = ~std::uint64_t{0};
   template <typename A> void fields(A& a) {
-    a(round, full_begin, full_end, open_requests, facts, tombstones, rate_kib);
+    a(round, full_begin, full_end, open_requests, facts, tombstones, rate_kib, comparison, first, last);
   }
+};
+// "Do you believe the same of what I have for you from place `first` to `last`?" Places are those of
+// core/directory/places.h; so is the digest. It counts as of its position among the sender's announcements.
+struct Compare {
+  std::uint64_t comparison = 0;
+  std::uint64_t first = 0;
+  std::uint64_t last = 0;
+  std::uint64_t digest = 0;
+  template <typename A> void fields(A& a) { a(comparison, first, last, digest); }
+};
+struct Compared {  // of a shorter range, if that was too much to look at; `differs`: tell me what you have there
+  std::uint64_t comparison = 0;
+  std::uint64_t first = 0;
+  std::uint64_t last = 0;
+  bool differs = false;
+  template <typename A> void fields(A& a) { a(comparison, first, last, differs); }
 };
 // "I no longer have this copy."
 struct Withdraw {
@@ -248,11 +290,46 @@ struct Drop {
   DropReason reason = DropReason::kDeleted;
   template <typename A> void fields(A& a) { a(id, version, reason); }
 };
+// Members that are away, and since when: what was deleted since may come back with them. Told to who has just joined.
+struct Departure {
+  NodeId node;
+  std::uint64_t left = 0;  // the generation of that moment
+  Address address;
+  template <typename A> void fields(A& a) { a(node, left, address); }
+};
+struct Departures {
+  std::vector<Departure> departures;
+  template <typename A> void fields(A& a) { a(departures); }
+};
+// "You were away for longer than we remember what was deleted: drop what you had before you left." Where both sides say so,
+// the larger one stays: more members, or else the lowest id.
+struct Forgotten {
+  std::uint64_t left = 0;  // the generation of the moment when the receiver left
+  std::uint32_t members = 0;
+  NodeId lowest;
+  template <typename A> void fields(A& a) { a(left, members, lowest); }
+};
+
 struct SetPrimary {  // "yours is the primary copy now", or no longer
   ObjectId id;
   Version version = 0;
   bool primary = true;
   template <typename A> void fields(A& a) { a(id, version, primary); }
+};
+
+// --- what exists is known elsewhere, too --------------------------------------------------------------------------------
+
+// From a home to its deputy, in batches: what was committed there, and what was deleted.
+struct Heard {
+  ObjectId id;
+  Version version = 0;
+  bool deleted = false;
+  template <typename A> void fields(A& a) { a(id, version, deleted); }
+};
+struct Hearsay {
+  bool anew = false;  // what the deputy has heard from this home before does not count any more
+  std::vector<Heard> heard;
+  template <typename A> void fields(A& a) { a(anew, heard); }
 };
 
 // --- a new home learns what is known ------------------------------------------------------------------------------------
@@ -273,7 +350,7 @@ struct NotHome {  // "by what I know, that id's home is another node": the sende
   template <typename A> void fields(A& a) { a(id); }
 };
 
-// A message for somebody whom the sender cannot reach directly. Relayed once, never further.
+// A message for somebody whom the sender cannot reach directly. Relayed once, never further. Payload: the message's.
 struct Relay {
   NodeRef from;
   NodeRef to;
@@ -396,7 +473,8 @@ using Message =
     std::variant<Ping, Ack, PingRequest, News, Sync, PutRequest, PutReply, Want, Assign, InlineObject, Found, Waiting,
                  WantFailed, Unwant, Announce, Withdraw, EvictRequest, EvictReply, DeleteRequest, DeleteReply, Drop,
                  SetPrimary, RecoverQuery, RecoverReply, NotHome, Relay, Resync, ReduceRequest, AddSources, ReduceReply,
-                 ReduceQuery, ReduceAnswer, SlotOrder, SlotUpdate, SlotEnd, PassOn>;
+                 ReduceQuery, ReduceAnswer, SlotOrder, SlotUpdate, SlotEnd, PassOn, Compare, Compared, Unreached,
+                 FetchFor, Departures, Forgotten, Hearsay>;
 
 // Appends type and fields; the payload, if any, goes right behind.
 void encode_message(const Message& message, std::string& out);
@@ -405,7 +483,7 @@ struct DecodedMessage {
   Message message;
   ByteView payload;  // points into the input
 };
-// kInvalidArgument for anything that encode_message did not write. Only PutRequest and InlineObject have a payload.
+// kInvalidArgument for anything that encode_message did not write. Only PutRequest, InlineObject and Relay have a payload.
 Result<DecodedMessage> decode_message(ByteView in);
 
 }  // namespace hoplite

@@ -6,15 +6,18 @@
 
 namespace hoplite {
 
-// One byte of type, one byte with the number of dimensions, 8 bytes for each, one byte with the length of the name, the
-// name, the text.
+// One byte of type, one byte with the number of dimensions (and the bit of failures), 8 bytes for each, one byte with the length
+// of the name, the name, the text.
+constexpr unsigned char kFailureBit = 0x80;
+static_assert(kMaxDimensions < kFailureBit);
+
 std::string encode_metadata(const Metadata& metadata) {
   CHECK(metadata.shape.size() <= kMaxDimensions, metadata.shape.size());
   CHECK(metadata.name.size() <= kMaxNameBytes, metadata.name.size());
   if (metadata == Metadata{}) return "";
   std::string bytes;
   bytes.push_back(static_cast<char>(metadata.type));
-  bytes.push_back(static_cast<char>(metadata.shape.size()));
+  bytes.push_back(static_cast<char>(metadata.shape.size() | (metadata.failure ? kFailureBit : 0)));
   const std::size_t at = bytes.size();
   bytes.resize(at + 8 * metadata.shape.size());
   if (!metadata.shape.empty()) std::memcpy(bytes.data() + at, metadata.shape.data(), 8 * metadata.shape.size());
@@ -24,9 +27,10 @@ std::string encode_metadata(const Metadata& metadata) {
 
 Metadata decode_metadata(std::string_view bytes) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(bytes[i]); };
-  const bool typed =
-      bytes.size() >= 3 && byte(0) <= static_cast<unsigned char>(last_enumerator(DType{})) && byte(1) <= kMaxDimensions;
-  const std::size_t name_at = typed ? 3 + 8 * std::size_t{byte(1)} : 0;
+  const std::size_t dimensions = bytes.size() < 2 ? 0 : byte(1) & ~kFailureBit;
+  const bool typed = bytes.size() >= 3 && byte(0) <= static_cast<unsigned char>(last_enumerator(DType{})) &&
+                     dimensions <= kMaxDimensions;
+  const std::size_t name_at = typed ? 3 + 8 * dimensions : 0;
   const bool sane = typed && bytes.size() >= name_at && bytes.size() >= name_at + byte(name_at - 1);
   Metadata metadata;
   if (!sane) {
@@ -34,8 +38,9 @@ Metadata decode_metadata(std::string_view bytes) {
     return metadata;
   }
   metadata.type = static_cast<DType>(byte(0));
-  metadata.shape.resize(byte(1));
-  if (!metadata.shape.empty()) std::memcpy(metadata.shape.data(), bytes.data() + 2, 8 * metadata.shape.size());
+  metadata.failure = (byte(1) & kFailureBit) != 0;
+  metadata.shape.resize(dimensions);
+  if (dimensions != 0) std::memcpy(metadata.shape.data(), bytes.data() + 2, 8 * dimensions);
   metadata.name = bytes.substr(name_at, byte(name_at - 1));
   metadata.text = bytes.substr(name_at + metadata.name.size());
   return metadata;

@@ -20,10 +20,11 @@ struct Metadata {
   std::vector<std::uint64_t> shape;
   std::string name;  // of a named object, at most kMaxNameBytes
   std::string text;
+  bool failure = false;  // the object is a failure: the text is its reason, the bytes what goes with it
   bool operator==(const Metadata&) const = default;
 };
 
-// Empty for a Metadata without anything.
+// Empty for a Metadata{}.
 std::string encode_metadata(const Metadata& metadata);
 // What encode_metadata has written; anything else is taken for untyped text.
 Metadata decode_metadata(std::string_view bytes);

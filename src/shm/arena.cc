@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -50,11 +51,14 @@ Result<UniqueFd> create_sealed_memory(std::uint64_t bytes) {
   return fd;
 }
 
-// A descriptor that cannot be mapped for writing, which a duplicate of the writable one could.
+// A descriptor that cannot be mapped for writing, which a duplicate of the writable one could. Who has it could reopen it
+// through /proc, so from here on the file can be opened by its owner only, and for reading. (Its owner may change that, and
+// root needs no permission: of what protects the store from whom, see docs/adr/0015-leases.md.)
 Result<UniqueFd> reopen_read_only(int fd) {
   const std::string path = "/proc/self/fd/" + std::to_string(fd);
   UniqueFd reopened(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!reopened) return system_error("reopening shared memory through " + path);
+  if (fchmod(fd, S_IRUSR) != 0) return system_error("protecting shared memory");
   return reopened;
 }
 

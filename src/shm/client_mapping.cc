@@ -66,7 +66,7 @@ Result<void> ClientMapping::accept_writable(UniqueFd writable_fd, Windows window
 }
 
 Result<ByteSpan> ClientMapping::open_window(Extent extent) {
-  CHECK(writable(), "no writable descriptor was received");
+  CHECK(writable() && !left_, "no writable descriptor was received");
   if (Result<void> status = check_inside(extent); !status) return status.error();
   if (extent.offset % kPageBytes != 0) {
     return Error{Code::kInvalidArgument, "the extent at " + std::to_string(extent.offset) + " does not own its pages"};
@@ -87,8 +87,16 @@ Result<ByteSpan> ClientMapping::open_window(Extent extent) {
   return window;
 }
 
+void ClientMapping::leave_windows() {
+  left_ = true;
+  writable_fd_.reset();
+  if (!windows_region_) return;
+  constexpr int kNothing = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
+  CHECK(mmap(windows_region_.data(), windows_region_.size(), PROT_NONE, kNothing, -1, 0) != MAP_FAILED, errno);
+}
+
 void ClientMapping::close_window(Extent extent) {
-  if (extent.size == 0) return;
+  if (extent.size == 0 || left_) return;
   const Extent pages = whole_pages(extent);
   {
     const std::lock_guard lock(mutex_);

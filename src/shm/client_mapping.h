@@ -49,6 +49,8 @@ class ClientMapping {
   Result<ByteSpan> open_window(Extent extent);
   // Makes them inaccessible again. The window must be open.
   void close_window(Extent extent);
+  // In a forked child, before anything else: the windows are the parent's. Their addresses stay taken, and inaccessible.
+  void leave_windows();
 
  private:
   explicit ClientMapping(MappedRegion views) : views_(std::move(views)) {}
@@ -67,6 +69,7 @@ class ClientMapping {
   std::byte* windows_ = nullptr;
   std::byte* parked_ = nullptr;
   bool move_ = true;
+  bool left_ = false;
   std::unique_ptr<std::atomic<std::uint64_t>[]> populated_;  // one bit per page of the windows
 
   std::mutex mutex_;

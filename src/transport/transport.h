@@ -30,6 +30,8 @@ class TransportHandler {
   // `payload` is valid during the call.
   virtual void on_message(NodeRef from, Message message, ByteView payload) = 0;
   virtual void on_peer_lost(NodeRef peer, Loss why) = 0;
+  // Nobody there took what `send_to_address` was to say: "refused the connection".
+  virtual void on_not_reached(const Address& address, const std::string& why) = 0;
   virtual void on_data_plane(DataPlaneEvent event) = 0;
 };
 
@@ -55,6 +57,8 @@ class Transport {
   // `payload` is copied before the call returns.
   virtual void send(NodeRef to, const Address& address, const Message& message, ByteView payload) = 0;
   virtual void send_to_address(const Address& address, const Message& message) = 0;
+  // Bytes of messages to this node that have not been given to the kernel.
+  virtual std::uint64_t backlog(NodeRef to) const = 0;
   // Closes the links of the data plane, too.
   virtual void disconnect(NodeId node) = 0;
 

@@ -35,6 +35,58 @@ TEST(Membership, TwoDaemonsStartedAtOnceJoinEachOther) {
   EXPECT_TRUE(eventually([&] { return cluster[0].log().find("joined a cluster") != std::string::npos; }));
 }
 
+TEST(Membership, WhoWasToldToJoinIsNotAloneAndSaysWhy) {
+  const std::string first = free_address();
+  const std::string second = free_address();
+  Cluster cluster;
+  Daemon& daemon = cluster.start({.listen = second, .join = {first, second}});
+  Client client = daemon.connect();
+  const std::string why = first + " refused the connection";
+  EXPECT_TRUE(eventually([&] { return client.status()->join_problems == why; })) << client.status()->join_problems;
+  EXPECT_TRUE(client.status()->joining && client.nodes()->front().joining);
+  EXPECT_THAT(daemon.log(), HasSubstr("not joined yet: " + why));
+  const auto id = ObjectId::named("waits for the cluster");
+  const auto early = client.put(pattern(10, 1), {.id = id, .timeout = 5s});
+  ASSERT_FALSE(early.ok());
+  EXPECT_THAT(early.error().message, HasSubstr("no member has let it in yet"));
+
+  auto waiting = client.put_async(pattern(10, 2), {.id = id, .timeout = 60s});
+  Daemon& founder = cluster.start({.listen = first, .join = {first, second}});
+  const auto put = waiting.get();
+  EXPECT_TRUE(put.ok()) << put.error().to_string();
+  EXPECT_FALSE(client.status()->joining);
+  EXPECT_THAT(founder.log(), HasSubstr("at " + second + " has joined"));
+  EXPECT_EQ(daemon.terminate(), 0);
+  EXPECT_TRUE(eventually([&] { return founder.log().find("at " + second + " has left") != std::string::npos; }));
+}
+
+TEST(Membership, TheFirstOfTheListIsAClusterByItself) {
+  const std::string first = free_address();
+  Cluster cluster;
+  Client client = cluster.start({.listen = first, .join = {first, free_address()}}).connect();
+  EXPECT_TRUE(client.put(pattern(10, 1), {.id = ObjectId::named("alone"), .timeout = 60s}).ok());
+  EXPECT_FALSE(client.status()->joining);
+}
+
+TEST(Membership, NamesAreResolved) {
+  Cluster cluster;
+  const std::string address = cluster.start().address();
+  const std::string port = address.substr(address.find(':'));
+  Daemon& unknown = cluster.start({.join = {"no-such-host.invalid" + port}});
+  EXPECT_TRUE(eventually([&] { return unknown.log().find("cannot be resolved") != std::string::npos; }))
+      << unknown.log();
+  EXPECT_EQ(unknown.terminate(), 0);
+  cluster.start({.join = {"localhost" + port}});
+  cluster.wait_for_members(2);
+}
+
+TEST(Membership, WhomMembersCouldNotReachIsNotStarted) {
+  Cluster cluster;
+  const auto refused = cluster.try_start({.listen = "127.0.0.1:0", .join = {"192.0.2.1:7411"}});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(refused.error().message, HasSubstr("--listen ADDRESS:0"));
+}
+
 TEST(Membership, AnyMemberCanBeJoinedThrough) {
   Cluster cluster;
   cluster.start();

@@ -137,7 +137,7 @@ class ThreeGigabytes : public ::testing::Test {
       const std::size_t size = std::min(kStep, kSize - at);
       std::memcpy(writer.buffer().data() + at, step_.data(), size);
       std::memcpy(writer.buffer().data() + at, &at, sizeof at);
-      writer.advance(at + size);
+      ASSERT_TRUE(writer.advance(at + size).ok());
     }
     const auto sealed = writer.seal(60s);
     ASSERT_TRUE(sealed.ok()) << sealed.error().to_string();

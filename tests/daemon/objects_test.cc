@@ -197,7 +197,7 @@ TEST(Objects, ReadersFollowAnObjectThatIsBeingWritten) {
   ASSERT_TRUE(follower.ok()) << follower.error().to_string();
 
   std::memcpy(object->buffer().data(), bytes.data(), kMiB);
-  object->advance(kMiB);
+  ASSERT_TRUE(object->advance(kMiB).ok());
   std::span<const std::byte> seen;
   while (seen.size() < kMiB) {
     const auto progress = follower->next(30s);
@@ -217,6 +217,75 @@ TEST(Objects, ReadersFollowAnObjectThatIsBeingWritten) {
     if (progress->event == Follower::Event::kComplete) break;
   }
   EXPECT_EQ(difference(follower->view().bytes(), bytes.size(), 11), "");
+}
+
+TEST(Objects, AFailureInPlaceOfAnObjectEndsGetsEverywhere) {
+  Cluster cluster;
+  cluster.start_many(2);
+  Client a = cluster[0].connect();
+  Client b = cluster[1].connect();
+  for (const std::size_t payload : {0UL, 100UL, kMiB}) {
+    const ObjectId id = a.new_id();
+    auto waiting = b.get_async(id, {.timeout = 30s});
+    const auto failed = a.fail(id, "the task raised ValueError", pattern(payload, 9), 30s);
+    ASSERT_TRUE(failed.ok()) << failed.error().to_string();
+    const auto got = waiting.get();
+    EXPECT_EQ(got.code(), Code::kFailed);
+    EXPECT_THAT(got.error().message, HasSubstr("the task raised ValueError"));
+    EXPECT_THAT(got.error().message, HasSubstr(id.to_string()));
+    std::vector<std::byte> into(payload);
+    EXPECT_EQ(b.get_into(id, into, {.timeout = 30s}).code(), Code::kFailed);
+    EXPECT_EQ(b.gather({id}, {.timeout = 30s}).code(), Code::kFailed);
+    EXPECT_EQ(a.put(pattern(10, 1), {.id = id, .timeout = 30s}).code(), Code::kExists);
+
+    const auto view = b.get(id, {.timeout = 30s, .on_failure = OnFailure::kView});
+    ASSERT_TRUE(view.ok()) << view.error().to_string();
+    EXPECT_TRUE(view->is_failure());
+    EXPECT_EQ(view->metadata(), "the task raised ValueError");
+    EXPECT_EQ(difference(view->bytes(), payload, 9), "");
+  }
+  EXPECT_EQ(a.fail({}, "of nothing").code(), Code::kInvalidArgument);
+  EXPECT_EQ(a.fail(a.new_id(), std::string(5000, 'x')).code(), Code::kInvalidArgument);
+}
+
+TEST(Objects, ANameIsFreeWhenItWasDeleted) {
+  Cluster cluster;
+  cluster.start_many(3);
+  const ObjectId name = ObjectId::named("again");
+  for (unsigned round = 0; round < 10; ++round) {
+    Client putter = cluster[round % 3].connect();
+    const std::size_t size = round % 2 == 0 ? 500 : 2 * kMiB;
+    const auto put = putter.put(pattern(size, round), {.id = name, .timeout = 30s});
+    ASSERT_TRUE(put.ok()) << round << ": " << put.error().to_string();
+    for (std::size_t i = 0; i < 3; ++i) {
+      const auto view = cluster[i].connect().get(name, {.timeout = 30s});
+      ASSERT_TRUE(view.ok()) << round << ": " << view.error().to_string();
+      EXPECT_EQ(difference(view->bytes(), size, round), "");
+    }
+    const auto removed = cluster[(round + 1) % 3].connect().remove(name, 30s);
+    ASSERT_TRUE(removed.ok()) << round << ": " << removed.error().to_string();
+    EXPECT_TRUE(*removed);
+  }
+}
+
+TEST(Objects, WaitTellsWhatIsGone) {
+  Cluster cluster;
+  cluster.start_many(2);
+  Client a = cluster[0].connect();
+  Client b = cluster[1].connect();
+  const std::array ids = {a.new_id(), a.new_id()};
+  ASSERT_TRUE(a.put(pattern(100, 1), {.id = ids[0]}).ok());
+  ASSERT_TRUE(a.remove(ids[0], 30s).ok());
+  auto waited = b.wait_or_gone(ids, 2, 60s);
+  ASSERT_TRUE(waited.ok()) << waited.error().to_string();
+  EXPECT_TRUE(waited->ready.empty());
+  ASSERT_EQ(waited->gone.size(), 1u);
+  EXPECT_EQ(waited->gone[0].id, ids[0]);
+  EXPECT_EQ(waited->gone[0].why, Code::kDeleted);
+  ASSERT_TRUE(a.put(pattern(100, 1), {.id = ids[1]}).ok());
+  waited = b.wait_or_gone(ids, 1, 60s);
+  ASSERT_TRUE(waited.ok()) << waited.error().to_string();
+  EXPECT_EQ(waited->ready, std::vector{ids[1]});
 }
 
 TEST(Objects, WaitTellsWhichAreReady) {

@@ -69,6 +69,12 @@ inline Misuses misuses(Of<PingRequest>, const Situation& s) {
           {"of a stranger", PingRequest{kHuge, s.unknown, {}}},
           {"of the asker", PingRequest{1, s.self, {}}}};
 }
+inline Misuses misuses(Of<Unreached>, const Situation& s) {
+  return {{"of nothing asked", Unreached{kHuge, s.other, {}}},
+          {"of the daemon itself", Unreached{1, s.daemon, s.daemon.id}},
+          {"of a stranger", Unreached{0, s.unknown, s.unknown.id}},
+          {"of a member, by way of a stranger", Unreached{1, s.other, s.unknown.id}}};
+}
 inline Misuses misuses(Of<News>, const Situation& s) {
   return {{"of nobody", News{}},
           {"of the death of a stranger", News{{{s.unknown, s.nowhere, Life::kDead}}}},
@@ -113,6 +119,9 @@ inline Misuses misuses(Of<Want>, const Situation& s) {
       {"with more than there is",
        want(s.held, [&](Want& w) { w.have_version = s.version, w.slices = {{0, kHuge, true}}; })},
       {"of a version that is none", want(s.held, [](Want& w) { w.have_version = kWrong; })},
+      {"that reaches nobody", want(s.held, [](Want& w) { w.cut_off = std::vector<CutOff>(10'000); })},
+      {"for another that reaches nobody",
+       want(s.held, [&](Want& w) { w.for_another = true, w.cut_off = {{s.daemon.id, s.daemon.id}}; })},
       {"that avoids everybody", want(s.held, [](Want& w) { w.avoid = std::vector<NodeId>(10'000); })},
       {"that welcomes any bytes", want(s.held, [](Want& w) { w.mode = WantMode::kNotify, w.inline_bytes = kHuge; })}};
 }
@@ -159,6 +168,13 @@ inline Misuses misuses(Of<PassOn>, const Situation& s) {
           {"of what is being fetched", PassOn{s.fetch.id, kWrong, s.unknown, kHuge}},
           {"of no version", PassOn{s.fetch.id, 0, s.unknown, 1}},
           {"of the nil id", PassOn{{}, kWrong, s.unknown, 1}}};
+}
+inline Misuses misuses(Of<FetchFor>, const Situation& s) {
+  return {{"of what is here", FetchFor{s.held, s.self}},
+          {"of what is being fetched", FetchFor{s.fetch.id, s.self}},
+          {"of what nobody has", FetchFor{s.scratch, s.unknown}},
+          {"for the daemon itself", FetchFor{s.scratch, s.daemon}},
+          {"of the nil id", FetchFor{{}, s.self}}};
 }
 inline Misuses misuses(Of<Found>, const Situation& s) {
   return {{"that was not asked for", Found{1, s.held, kWrong, kHuge, {}, s.self}},
@@ -209,12 +225,24 @@ inline Misuses misuses(Of<Announce>, const Situation& s) {
   begun.full_begin = true;
   begun.round = kHuge;
   all.push_back({"that has no end", begun});
+  begun.first = kHuge;
+  begun.last = 0;
+  all.push_back({"of a range that ends before it begins", begun});
   Announce ended;
   ended.full_end = true;
+  ended.comparison = kHuge;
   ended.open_requests = kHuge;
   ended.rate_kib = kMany;
   all.push_back({"that has no beginning", ended});
   return all;
+}
+inline Misuses misuses(Of<Compare>, const Situation&) {
+  return {{"of a range that ends before it begins", Compare{1, kHuge, 0, 0}},
+          {"of what is not there", Compare{2, 0, kHuge, 7}}};
+}
+inline Misuses misuses(Of<Compared>, const Situation&) {
+  return {{"to no comparison", Compared{kHuge, 0, kHuge, true}},
+          {"of a range that ends before it begins", Compared{1, kHuge, 0, true}}};
 }
 inline Misuses misuses(Of<Withdraw>, const Situation& s) {
   return {{"of what it never had", Withdraw{s.held, s.version}},
@@ -246,6 +274,17 @@ inline Misuses misuses(Of<Drop>, const Situation& s) {
 inline Misuses misuses(Of<SetPrimary>, const Situation& s) {
   return {{"by one who is not its home", SetPrimary{s.held, s.version, false}},
           {"of nothing", SetPrimary{{}, 0, true}}};
+}
+inline Misuses misuses(Of<Departures>, const Situation& s) {
+  return {{"of the daemon itself", Departures{{{s.daemon.id, kHuge, s.nowhere}}}},
+          {"of the nil node", Departures{{{{}, kHuge, s.nowhere}}}},
+          {"in a time to come", Departures{{{s.unknown.id, kHuge, s.nowhere}}}}};
+}
+inline Misuses misuses(Of<Forgotten>, const Situation&) { return {{"before all times", Forgotten{0, kMany, {}}}}; }
+inline Misuses misuses(Of<Hearsay>, const Situation& s) {
+  return {{"of the nil id", Hearsay{true, {{{}, kWrong, false}, {{}, 0, true}}}},
+          {"of no version", Hearsay{false, {{s.held, 0, false}, {s.held, 0, true}}}},
+          {"about the daemon's own", Hearsay{true, {{s.held, kWrong, false}, {s.scratch, kWrong, true}}}}};
 }
 inline Misuses misuses(Of<RecoverQuery>, const Situation&) { return {{"of another view", RecoverQuery{kHuge, kHuge}}}; }
 inline Misuses misuses(Of<RecoverReply>, const Situation&) {

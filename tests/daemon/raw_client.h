@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/unique_fd.h"
 #include "cluster.h"
@@ -64,6 +65,9 @@ class RawClient {
     const T* wanted = reply ? std::get_if<T>(&*reply) : nullptr;
     return wanted == nullptr ? std::nullopt : std::optional(*wanted);
   }
+
+  // How many replies have come under this number since the last call; they are gone.
+  std::size_t forget(std::uint64_t request) { return std::exchange(replies_[request], {}).size(); }
 
   // Whether the daemon has hung up; reads what has arrived.
   bool closed() {

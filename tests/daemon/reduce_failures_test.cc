@@ -75,6 +75,22 @@ TEST_F(ReduceFailures, ASourceOfAnotherSizeIsNamed) {
   }
 }
 
+TEST_F(ReduceFailures, AFailureInPlaceOfASourceDoesNotCount) {
+  start(3);
+  const auto ids = new_ids(3);
+  const auto ones = numbers<std::int64_t>(1000, 1);
+  const ObjectId all = reduce(ids, kSumOfI64);
+  ReduceOptions first_two = kSumOfI64;
+  first_two.count = 2;
+  const ObjectId some = reduce(ids, first_two);
+  ASSERT_TRUE(clients_[1].fail(ids[1], "out of cheese").ok());
+  expect_fails(all, Code::kFailed, ids[1]);
+  EXPECT_THAT(clients_[2].get(all, {.timeout = 30s}).error().message, HasSubstr("out of cheese"));
+  put(0, ids[0], ones);
+  put(2, ids[2], ones);
+  expect_values(1, some, wrapping_sum({ones, ones}));
+}
+
 TEST_F(ReduceFailures, ADeletedSourceIsNamed) {
   start(2);
   const auto ids = new_ids(2);

@@ -19,6 +19,7 @@ class TcpNode final : public FabricNode, private TransportHandler {
  private:
   void on_message(NodeRef, Message, ByteView) override {}
   void on_peer_lost(NodeRef, Loss) override {}
+  void on_not_reached(const Address&, const std::string&) override {}
   void on_data_plane(DataPlaneEvent event) override { on_event_(std::move(event)); }
 
   std::function<void(DataPlaneEvent)> on_event_;

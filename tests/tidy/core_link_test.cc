@@ -9,6 +9,7 @@ namespace {
 class NoBytes final : public hoplite::Progress {
  public:
   hoplite::ValidBytes valid(hoplite::CopyKey, std::uint32_t) const override { return {}; }
+  std::uint64_t backlog(hoplite::NodeRef) const override { return 0; }
 };
 
 }  // namespace

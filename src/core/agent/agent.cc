@@ -25,9 +25,12 @@ Time Agent::next_wakeup() const { return impl_->next_wakeup(); }
 NodeRef Agent::self() const { return impl_->self(); }
 bool Agent::has_left() const { return impl_->has_left(); }
 ipc::Status Agent::status() const { return impl_->status(); }
-std::vector<ipc::ObjectInfo> Agent::objects() const { return impl_->objects(); }
+std::vector<ClientHolding> Agent::holdings() const { return impl_->holdings(); }
+std::vector<ipc::ObjectInfo> Agent::objects(std::size_t at_most) const { return impl_->objects(at_most); }
 std::vector<ipc::NodeInfo> Agent::nodes() const { return impl_->nodes(); }
 std::vector<DirectorySummary> Agent::directory() const { return impl_->directory(); }
+std::uint64_t Agent::members() const { return impl_->members(); }
+bool Agent::is_joining() const { return impl_->is_joining(); }
 std::uint64_t Agent::repairs() const { return impl_->repairs(); }
 std::uint64_t Agent::high_water() const { return impl_->allocator().high_water(); }
 std::uint64_t Agent::low_water() const { return impl_->allocator().low_water(); }
@@ -38,30 +41,35 @@ Agent::Impl::Impl(AgentOptions options, const Progress& progress, Time now)
       limits_(options_.limits),
       random_(options_.seed),
       membership_(membership_options(options_), now),
-      out_(limits_, membership_, options_.address),
+      out_(limits_, membership_, progress, options_.address),
+      versions_(options_.wall_ms, random_),
       tombstones_(limits_.max_tombstones),
-      known_(limits_.max_tombstones),
+      absences_(limits_),
+      known_(limits_.max_tombstones, limits_.max_hearsay),
       directory_(membership_.self(), limits_, *this, tombstones_, known_),
       table_(options_.capacity),
       records_(table_, membership_.alive()),
       copies_(table_, progress, out_),
       clients_(timers_, out_),
       errands_(limits_, timers_),
+      deputies_(limits_, timers_, records_, out_),
       room_(options_.capacity / limits_.small_share),
       puts_(limits_, timers_, records_, out_),
       gets_(copies_, clients_, records_),
       fetches_(limits_, timers_, room_, records_, out_),
       notices_(limits_, timers_, clients_, records_, out_),
+      ferries_(limits_, timers_, records_, out_),
       announcer_({limits_, records_, puts_, known_, tombstones_, out_}),
       relays_(limits_, records_, fetches_, out_),
       pulls_(limits_),
       serves_(limits_, timers_),
       slots_({limits_, timers_, table_, records_, copies_, room_, pulls_, out_}, *this),
-      coordinator_({limits_, timers_, directory_, records_, random_, out_}, *this),
+      coordinator_({limits_, timers_, directory_, records_, random_, versions_, out_}, *this),
       rate_estimate_(limits_.default_rate),
       started_(limits_.max_reports) {
+  // Who is told to join is not alone, however long it takes; see event::MayBeFirst for the one that may be.
   const bool joining = std::ranges::any_of(options_.seeds, [&](const Address& a) { return a != options_.address; });
-  if (joining) directory_.hold_until(now + limits_.join_grace);
+  if (joining) directory_.hold_until(Time::never());
   Directory::Output out;
   directory_.set_view(now, records_.alive(), out);
   timers_.set(refresh_timer_, now + limits_.announce_every, timer::Refresh{});
@@ -76,6 +84,7 @@ void Agent::Impl::step(Time now, Event& event, Effects& effects) {
     say_goodbye();
     settle();
   }
+  out_.send_due();
   out_.end_step();
 }
 
@@ -116,7 +125,6 @@ void Agent::Impl::on(const event::Tick&) {
 
 void Agent::Impl::on(const event::Received& e) {
   payload_bytes_ = e.payload_bytes;
-  end_detour(e.from.id);
   Membership::Output out;
   membership_.on_heard(out_.now(), e.from, out);
   apply(out);
@@ -134,6 +142,10 @@ void Agent::Impl::on(event::ClientAsked& e) {
   if (!one_way && clients_.find(key) != nullptr)
     return clients_.say(key, ipc::Failed{Code::kInvalidArgument, "that request number is in use"});
   std::visit([&](auto& m) { on_client(key, m); }, e.message);
+}
+
+void Agent::Impl::on(const event::MayBeFirst&) {
+  if (directory_.is_joining(out_.now())) directory_.hold_until(out_.now() + limits_.join_grace);
 }
 
 // What others copy from us, or we for our clients, is finished first.
@@ -158,7 +170,8 @@ void Agent::Impl::say_goodbye() {
 
 // Members are always listened to; everything else counts only from those who are alive in our view.
 void Agent::Impl::deliver(NodeRef from, const Message& message, std::uint64_t payload_bytes) {
-  constexpr std::size_t kLastOfMembership = 4;  // Ping, Ack, PingRequest, News, Sync
+  constexpr std::size_t kLastOfMembership =
+      4;  // Ping, Ack, PingRequest, News, Sync; Unreached counts from the living only
   static_assert(std::is_same_v<std::variant_alternative_t<kLastOfMembership, Message>, Sync>);
   if (message.index() > kLastOfMembership && !membership_.is_alive(from)) {
     COVERAGE_MARK(message_from_the_dead_ignored);
@@ -172,13 +185,22 @@ void Agent::Impl::deliver(NodeRef from, const Message& message, std::uint64_t pa
 
 void Agent::Impl::on(const timer::RequestDeadline& t) { stop_request({t.client, t.request}, Code::kTimedOut); }
 
-void Agent::Impl::on(const timer::Want& t) { fetches_.ask(want_of(records_.at(t.id))); }
+void Agent::Impl::on(const timer::Want& t) {
+  if (!fetches_.waits_for_its_turn(t.id)) fetches_.ask(want_of(records_.at(t.id)));
+}
 
-void Agent::Impl::on(const timer::Notify& t) { notices_.ask(t.id); }
+void Agent::Impl::on(const timer::Notify& t) {
+  if (!notices_.waits_for_its_turn(t.id)) notices_.ask(t.id);
+}
 
-void Agent::Impl::on(const timer::Claim& t) { puts_.claim(t.id); }
+void Agent::Impl::on(const timer::Claim& t) {
+  if (!puts_.waits_for_its_turn(t.id)) puts_.claim(t.id);
+}
 
-void Agent::Impl::on(const timer::Errand& t) { send_errand(t.key); }
+void Agent::Impl::on(const timer::Errand& t) {
+  if (out_.is_held(t.key)) errands_.send_at(t.key, out_.now() + limits_.request_retry);
+  else send_errand(t.key);
+}
 
 void Agent::Impl::on(const timer::Room&) {
   room_timer_.reset();
@@ -205,7 +227,8 @@ void Agent::Impl::tidy(const ObjectId& id) {
 }
 
 bool Agent::Impl::is_unused(const Record& record) const {
-  return record.copy == 0 && !gets_.contains(record.id) && !notices_.contains(record.id) && fetches_.is_idle(record.id);
+  return record.copy == 0 && !gets_.contains(record.id) && !notices_.contains(record.id) &&
+         !ferries_.contains(record.id) && fetches_.is_idle(record.id);
 }
 
 // --- displays ------------------------------------------------------------------------------------------------------------
@@ -217,33 +240,36 @@ ipc::Status Agent::Impl::status() const {
   s.capacity = table_.allocator().capacity();
   s.used = table_.allocator().used();
   s.pinned = table_.pinned_bytes();
-  for (const Copy* copy : table_.all()) {
-    if (!copy->is_current()) continue;
-    ++(copy->is_complete() ? s.objects : s.growing);
-  }
+  s.objects = table_.complete();
+  s.growing = table_.growing();
   s.members = membership_.alive_count();
   s.directory = directory_.size();
   s.waiting = clients_.pending_count();
   return s;
 }
 
-std::vector<ipc::ObjectInfo> Agent::Impl::objects() const {
+std::vector<ipc::ObjectInfo> Agent::Impl::objects(std::size_t at_most) const {
   std::vector<ipc::ObjectInfo> all;
-  for (const Copy* copy : table_.all()) {
-    if (!copy->is_current()) continue;
-    ipc::ObjectInfo& info = all.emplace_back();
-    info.id = copy->id;
-    info.size = copy->extent.size;
-    info.bytes = copies_.front_bytes(*copy);
-    info.state = copy->state();
-    info.primary = copy->primary;
-    info.views = copy->users(CopyUser::kView);
-    info.children = copy->users(CopyUser::kServe);
-    if (pulls_.is_running(copy->key, 0)) info.parent = pulls_.last_parent(copy->key, 0).id;
-    info.home = records_.home(copy->id).id;
-    info.meta = copy->meta;
-  }
+  table_.visit([&](const Copy& copy) {
+    if (copy.is_current()) all.push_back(describe(copy));
+    return all.size() < at_most;
+  });
   return all;
+}
+
+ipc::ObjectInfo Agent::Impl::describe(const Copy& copy) const {
+  ipc::ObjectInfo info;
+  info.id = copy.id;
+  info.size = copy.extent.size;
+  info.bytes = copies_.front_bytes(copy);
+  info.state = copy.state();
+  info.primary = copy.primary;
+  info.views = copy.users(CopyUser::kView);
+  info.children = copy.users(CopyUser::kServe);
+  if (pulls_.is_running(copy.key, 0)) info.parent = pulls_.last_parent(copy.key, 0).id;
+  info.home = records_.home(copy.id).id;
+  info.meta = copy.meta;
+  return info;
 }
 
 std::vector<ipc::NodeInfo> Agent::Impl::nodes() const {

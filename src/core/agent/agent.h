@@ -21,6 +21,7 @@ struct AgentOptions {
   std::uint64_t capacity = 0;  // of the arena, bytes
   Limits limits;
   std::uint64_t seed = 0;                   // of every random choice
+  std::int64_t wall_ms = 0;                 // what the wall clock says at Time{0}, in ms since 1970
   std::vector<MemberNews> initial_members;  // known from the start, as if gossip had told us; usually empty
 };
 
@@ -42,10 +43,14 @@ class Agent {
 
   // --- for status displays and the simulator's invariants; none of these changes anything
   ipc::Status status() const;  // the fields that the agent knows
-  std::vector<ipc::ObjectInfo> objects() const;
+  std::vector<ClientHolding> holdings() const;
+  std::vector<ipc::ObjectInfo> objects(std::size_t at_most = ~std::size_t{0}) const;  // the oldest
   std::vector<ipc::NodeInfo> nodes() const;
   std::vector<DirectorySummary> directory() const;  // what this node keeps as a home
-  std::uint64_t repairs() const;                    // of it, see core/directory/directory.h
+  std::uint64_t members() const;                    // alive, this node included
+  // It was told to join, and has neither found anybody nor taken itself for the cluster.
+  bool is_joining() const;
+  std::uint64_t repairs() const;  // of it, see core/directory/directory.h
   // All memory ever handed out lies below high_water or above low_water.
   std::uint64_t high_water() const;
   std::uint64_t low_water() const;

@@ -23,6 +23,7 @@ class AgentTest : public testing::Test, protected Progress {
     return options;
   }
   ValidBytes valid(CopyKey, std::uint32_t) const override { return {}; }
+  std::uint64_t backlog(NodeRef) const override { return 0; }
 
   // The replies to this request, of those that the step brings.
   template <typename R> std::vector<R> ask(ClientKey client, ipc::Request request, std::uint64_t payload_bytes = 0) {
@@ -97,14 +98,25 @@ TEST_F(AgentTest, AViewIsGivenBackByItsHolderOnly) {
 TEST_F(AgentTest, WhatAClientLeavesBehindIsCleanedUp) {
   const ipc::Created unfinished = create(1, 1000);
   const ObjectId id = put(1, 100);
+  const std::uint64_t used = agent_.status().used;
   ask<ipc::View>(1, ipc::Get{.id = id});
   ask<ipc::View>(1, ipc::Get{.id = ObjectId::named("never")});
   Effects effects;
   agent_.step(Time{}, event::ClientGone{1}, effects);
   agent_.check_invariants();
   ASSERT_EQ(agent_.objects().size(), 1u) << "the one that was put stays";
-  EXPECT_EQ(agent_.objects()[0].views, 0u);
   EXPECT_EQ(agent_.status().waiting, 0u);
+  // Its process may still read and write.
+  EXPECT_EQ(agent_.objects()[0].views, 1u);
+  EXPECT_EQ(agent_.status().used, used);
+  ASSERT_EQ(agent_.holdings().size(), 1u);
+  EXPECT_EQ(agent_.holdings()[0].bytes, 1100u);
+  EXPECT_EQ(agent_.holdings()[0].views, 1u);
+  agent_.step(Time{}, event::LeaseEnded{1}, effects);
+  agent_.check_invariants();
+  EXPECT_EQ(agent_.objects()[0].views, 0u);
+  EXPECT_LT(agent_.status().used, used);
+  EXPECT_TRUE(agent_.holdings().empty());
   EXPECT_EQ(ask<ipc::Failed>(1, ipc::Seal{.copy = unfinished.copy}).at(0).code, Code::kInvalidArgument);
 }
 

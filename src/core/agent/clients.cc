@@ -63,26 +63,48 @@ std::size_t Clients::pending_count() const {
 
 // --- views ---------------------------------------------------------------------------------------------------------------
 
-void Clients::hold_view(ClientKey client, CopyUse view) {
-  const CopyKey copy = view.key();
-  clients_[client].views[copy].push_back(std::move(view));
+// Before the first use of a copy is noted, and after the last one is gone.
+void Clients::took(Client& client, const CopyUse& use) {
+  if (client.views.contains(use.key()) || client.writing.contains(use.key())) return;
+  client.holding.bytes += use.copy().extent.size;
+}
+void Clients::let_go(Client& client, const CopyUse& use) {
+  if (client.views.contains(use.key()) || client.writing.contains(use.key())) return;
+  client.holding.bytes -= use.copy().extent.size;
 }
 
-void Clients::release_view(ClientKey client, CopyKey copy) {
+void Clients::hold_view(ClientKey client, CopyUse view) {
+  Client& holder = clients_[client];
+  CHECK(holder.attached, client, view.key());
+  took(holder, view);
+  ++holder.holding.views;
+  holder.views[view.key()].push_back(std::move(view));
+}
+
+void Clients::release(ClientKey client, CopyKey copy) {
   const auto it = clients_.find(client);
   if (it == clients_.end()) return;
-  const auto view = it->second.views.find(copy);
-  if (view == it->second.views.end()) return;
-  view->second.pop_back();
-  if (view->second.empty()) it->second.views.erase(view);
+  const auto views = it->second.views.find(copy);
+  if (views == it->second.views.end()) {
+    if (!it->second.attached && it->second.writing.contains(copy)) end_writing(client, copy);
+    return;
+  }
+  const CopyUse released = std::move(views->second.back());
+  views->second.pop_back();
+  --it->second.holding.views;
+  if (!views->second.empty()) return;
+  it->second.views.erase(views);
+  let_go(it->second, released);
 }
 
 // --- writing -------------------------------------------------------------------------------------------------------------
 
 void Clients::begin_writing(ClientKey client, CopyUse written) {
+  Client& writer = clients_[client];
   const CopyKey copy = written.key();
-  const bool fresh = clients_[client].writing.try_emplace(copy, Writing{std::move(written), Code::kOk}).second;
-  CHECK(fresh, client, copy);
+  took(writer, written);
+  const bool fresh = writer.writing.try_emplace(copy, Writing{std::move(written), Code::kOk}).second;
+  CHECK(fresh && writer.attached, client, copy);
 }
 
 Copy* Clients::written_by(ClientKey client, CopyKey copy) const {
@@ -101,12 +123,13 @@ void Clients::refuse_writing(ClientKey client, CopyKey copy, Code code) {
 }
 
 Code Clients::end_writing(ClientKey client, CopyKey copy) {
-  auto& writing = clients_.at(client).writing;
-  const auto it = writing.find(copy);
-  CHECK(it != writing.end(), client, copy);
-  const Code refused = it->second.refused;
-  writing.erase(it);
-  return refused;
+  Client& writer = clients_.at(client);
+  const auto it = writer.writing.find(copy);
+  CHECK(it != writer.writing.end(), client, copy);
+  const Writing ended = std::move(it->second);
+  writer.writing.erase(it);
+  let_go(writer, ended.use);
+  return ended.refused;
 }
 
 std::vector<CopyKey> Clients::writing(ClientKey client) const {
@@ -116,17 +139,51 @@ std::vector<CopyKey> Clients::writing(ClientKey client) const {
   return copies;
 }
 
-void Clients::forget(ClientKey client) {
+// --- the end -------------------------------------------------------------------------------------------------------------
+
+bool Clients::is_attached(ClientKey client) const {
+  const auto it = clients_.find(client);
+  return it != clients_.end() && it->second.attached;
+}
+
+void Clients::detach(ClientKey client) {
   const auto it = clients_.find(client);
   if (it == clients_.end()) return;
   for (auto& [request, pending] : it->second.requests) timers_.cancel(pending.deadline);
-  clients_.erase(it);
+  it->second.requests.clear();
+  it->second.attached = false;
+}
+
+void Clients::forget(ClientKey client) {
+  CHECK(!is_attached(client), client);
+  clients_.erase(client);
+}
+
+std::vector<ClientHolding> Clients::holdings() const {
+  std::vector<ClientHolding> all;
+  for (const auto& [client, state] : clients_) {
+    if (state.views.empty() && state.writing.empty()) continue;
+    all.push_back(state.holding);
+    all.back().client = client;
+  }
+  return all;
 }
 
 void Clients::check_invariants() const {
   for (const auto& [client, state] : clients_) {
-    for (const auto& [copy, views] : state.views) CHECK(!views.empty() && views.front().key() == copy, client, copy);
-    for (const auto& [copy, writing] : state.writing) CHECK(writing.use.key() == copy, client, copy);
+    CHECK(state.attached || state.requests.empty(), client, state.requests.size());
+    std::uint64_t bytes = 0;
+    std::uint64_t views_held = 0;
+    for (const auto& [copy, views] : state.views) {
+      CHECK(!views.empty() && views.front().key() == copy, client, copy);
+      views_held += views.size();
+      bytes += views.front().copy().extent.size;
+    }
+    for (const auto& [copy, writing] : state.writing) {
+      CHECK(writing.use.key() == copy, client, copy);
+      if (!state.views.contains(copy)) bytes += writing.use.copy().extent.size;
+    }
+    CHECK(bytes == state.holding.bytes && views_held == state.holding.views, client, bytes, state.holding.bytes);
   }
 }
 

@@ -1,5 +1,8 @@
-// What attached clients have under way on this node: requests that are not answered yet, views that they hold, and objects
-// that they write. A client is known from its first request until it is gone.
+// What clients have under way on this node: requests that are not answered yet, views that they hold, and objects that they
+// write.
+//
+// Requests end with the client's connection, views and the memory of objects being written with its lease, which ends later:
+// the process may live on, and with it pointers into the arena. So nobody else gets that memory before.
 #pragma once
 
 #include <cstdint>
@@ -42,14 +45,16 @@ class Clients {
   void answer(const RequestKey& key, ipc::Reply reply);
   void fail(const RequestKey& key, Code code, std::string why);
   void say(const RequestKey& key, ipc::Reply reply);
-  bool is_known(ClientKey client) const { return clients_.contains(client); }
+  // It has asked for something, and is still there to hear the answer.
+  bool is_attached(ClientKey client) const;
   std::vector<RequestKey> pending() const;                  // of all clients, in order
   std::vector<RequestKey> pending(ClientKey client) const;  // in order
   std::size_t pending_count() const;
 
   // --- views. A client may hold several of one copy.
   void hold_view(ClientKey client, CopyUse view);
-  void release_view(ClientKey client, CopyKey copy);
+  // One view; of a client without a connection also what it wrote.
+  void release(ClientKey client, CopyKey copy);
 
   // --- objects being written
   void begin_writing(ClientKey client, CopyUse written);
@@ -61,8 +66,13 @@ class Clients {
   Code end_writing(ClientKey client, CopyKey copy);
   std::vector<CopyKey> writing(ClientKey client) const;
 
-  // Lets go of everything it holds. Its requests have ended.
+  // --- the end
+  // Its connection has ended. Its requests have, too; what it holds stays.
+  void detach(ClientKey client);
+  // Its lease has ended: lets go of everything that it holds.
   void forget(ClientKey client);
+
+  std::vector<ClientHolding> holdings() const;  // of those that hold anything, by client
 
   void check_invariants() const;
 
@@ -72,10 +82,15 @@ class Clients {
     Code refused = Code::kOk;
   };
   struct Client {
+    bool attached = true;
+    ClientHolding holding;  // kept along, so that displays need not look at every view
     std::map<std::uint64_t, Pending> requests;
     std::map<CopyKey, std::vector<CopyUse>> views;
     std::map<CopyKey, Writing> writing;
   };
+  static void took(Client& client, const CopyUse& use);
+  static void let_go(Client& client, const CopyUse& use);
+
   Timers& timers_;
   Outbox& out_;
   std::map<ClientKey, Client> clients_;

@@ -32,21 +32,55 @@ TEST_F(ClientsTest, AnEndedRequestHasNoDeadline) {
   EXPECT_EQ(timers_.next(), soon);
   clients_.fail({1, 5}, Code::kLost, "gone");
   EXPECT_EQ(timers_.next(), soon);
-  clients_.forget(1);
+  clients_.detach(1);
   EXPECT_EQ(timers_.next(), Time::never());
+  EXPECT_FALSE(clients_.is_attached(1));
 }
 
 TEST_F(ClientsTest, EveryViewIsGivenBackOnce) {
   clients_.hold_view(1, table_.use(*copy_, CopyUser::kView));
   clients_.hold_view(1, table_.use(*copy_, CopyUser::kView));
   clients_.hold_view(2, table_.use(*copy_, CopyUser::kView));
-  clients_.release_view(1, copy_->key);
-  clients_.release_view(1, copy_->key);
-  clients_.release_view(1, copy_->key);
+  clients_.release(1, copy_->key);
+  clients_.release(1, copy_->key);
+  clients_.release(1, copy_->key);
   EXPECT_EQ(copy_->users(CopyUser::kView), 1u) << "the other client's";
   clients_.check_invariants();
+  clients_.detach(2);
+  EXPECT_EQ(copy_->users(CopyUser::kView), 1u) << "its process may still look";
   clients_.forget(2);
   EXPECT_TRUE(copy_->is_idle());
+}
+
+TEST_F(ClientsTest, WhatWasWrittenIsGivenBackWithoutAConnectionOnly) {
+  clients_.begin_writing(1, table_.use(*copy_, CopyUser::kWriter));
+  clients_.release(1, copy_->key);
+  EXPECT_FALSE(copy_->is_idle()) << "it is for the writer to seal it, or to abort";
+  clients_.detach(1);
+  EXPECT_FALSE(copy_->is_idle()) << "its process may still write";
+  clients_.release(1, copy_->key);
+  EXPECT_TRUE(copy_->is_idle());
+}
+
+TEST_F(ClientsTest, WhatIsHeldIsCountedOnceForEachCopy) {
+  const Copy& other = add_copy({1, 2}, CopyLife::kComplete);
+  clients_.begin_writing(1, table_.use(*copy_, CopyUser::kWriter));
+  clients_.hold_view(1, table_.use(*copy_, CopyUser::kView));
+  clients_.hold_view(1, table_.use(table_.at(other.key), CopyUser::kView));
+  clients_.hold_view(1, table_.use(table_.at(other.key), CopyUser::kView));
+  const auto held = [&] { return clients_.holdings().at(0); };
+  EXPECT_EQ(held().bytes, copy_->extent.size + other.extent.size);
+  EXPECT_EQ(held().views, 3u);
+  clients_.end_writing(1, copy_->key);
+  EXPECT_EQ(held().bytes, copy_->extent.size + other.extent.size);
+  clients_.release(1, copy_->key);
+  EXPECT_EQ(held().bytes, other.extent.size);
+  clients_.check_invariants();
+  clients_.detach(1);
+  clients_.release(1, other.key);
+  EXPECT_EQ(held().views, 1u) << "views are given back one by one, also without a connection";
+  clients_.release(1, other.key);
+  EXPECT_TRUE(clients_.holdings().empty());
 }
 
 TEST_F(ClientsTest, OnlyItsWriterMayGoOnWriting) {

@@ -11,11 +11,13 @@ namespace hoplite {
 void Agent::Impl::on(NodeRef from, const Relay& m) {
   if (m.to == self()) {
     const auto inner = decode_message(as_bytes(m.message));
-    // Only messages without bytes are relayed, and never a relay.
-    if (!inner || std::holds_alternative<Relay>(inner->message)) return;
-    deliver(m.from, inner->message, 0);
+    // Never a relay. Bytes come with those messages only that have some.
+    if (!inner || !inner->payload.empty() || std::holds_alternative<Relay>(inner->message)) return;
+    const bool has_bytes =
+        std::holds_alternative<PutRequest>(inner->message) || std::holds_alternative<InlineObject>(inner->message);
+    deliver(m.from, inner->message, has_bytes ? payload_bytes_ : 0);
   } else if (m.from == from && membership_.is_alive(m.to)) {
-    out_.send(m.to, m);
+    if (!out_.pass_on(m.to, m)) out_.send(from, Unreached{0, m.to, membership_.paths().way_to(m.to.id)});
   }
 }
 
@@ -36,6 +38,11 @@ void Agent::Impl::on(NodeRef from, const PingRequest& m) {
   membership_.on_ping_request(out_.now(), from, m, out);
   apply(out);
 }
+void Agent::Impl::on(NodeRef from, const Unreached& m) {
+  Membership::Output out;
+  membership_.on_unreached(out_.now(), from, m, out);
+  apply(out);
+}
 void Agent::Impl::on(NodeRef from, const News& m) {
   Membership::Output out;
   membership_.on_news(out_.now(), from, m.news, out);
@@ -49,30 +56,41 @@ void Agent::Impl::on(NodeRef from, const Sync& m) {
 
 void Agent::Impl::on(const event::PeerLost& e) {
   out_.forget(e.peer);
+  announcer_.stop_comparing(e.peer);
+  // On a path that is known to be blocked there was only a ping.
+  const bool expected = membership_.paths().is_blocked(e.peer.id) && e.why != Loss::kClosed;
   Membership::Output out;
   membership_.on_peer_lost(out_.now(), e.peer, e.why, out);
   apply(out);
-  if (!membership_.is_alive(e.peer)) return;
-  if (e.why == Loss::kTimedOut) out_.begin_detour(e.peer.id);
-  resync_at(e.peer.id, out_.now() + limits_.retry_backoff);
+  if (membership_.is_alive(e.peer) && !expected) resync_at(e.peer.id, out_.now() + limits_.retry_backoff);
 }
 
 void Agent::Impl::apply(Membership::Output& out) {
   for (const Membership::Change& change : out.changes) {
+    const bool alive = change.life == Life::kAlive;
+    out_.emit(effect::Log{"node " + change.node.to_string() + " at " + change.address.to_string() +
+                              (alive         ? " has joined"
+                               : change.left ? " has left"
+                                             : " is dead, or has left"),
+                          effect::Log::Kind::kFact});
     if (change.life != Life::kDead) continue;
     out_.emit(effect::Disconnect{change.node.id});
     out_.forget(change.node);
-    out_.end_detour(change.node.id);
+    out_.drop_questions(change.node);
+    announcer_.stop_comparing(change.node);
   }
   if (out.refuted) {
     COVERAGE_MARK(came_back_from_the_dead);
     out_.emit(effect::Log{"this node was declared dead by others and rejoins as " + self().to_string()});
     out_.forget_all();
+    announcer_.stop_comparing();
     directory_.reset(self());
     coordinator_.forget_all();
     slots_.drop_all();
+    deputies_.forget_all();
   }
   if (out.refuted || !out.changes.empty()) update_view(out.changes, out.refuted);
+  for (const NodeId peer : out.rerouted) resync_at(peer, out_.now() + limits_.retry_backoff);
   for (Membership::Outgoing& send : out.sends)
     out_.emit(effect::Send{send.to, std::move(send.address), std::move(send.message), effect::Payload::kNone, {}});
   for (auto& [address, message] : out.dials) out_.emit(effect::SendToAddress{std::move(address), std::move(message)});
@@ -80,6 +98,7 @@ void Agent::Impl::apply(Membership::Output& out) {
 
 // The set of live nodes changed: some ids have a new home. With `all`, every home has to be told everything again.
 void Agent::Impl::update_view(const std::vector<Membership::Change>& changes, bool all) {
+  const std::vector<NodeRef> alive_before = records_.alive();
   records_.set_alive(membership_.alive());
   Directory::Output out;
   directory_.set_view(out_.now(), records_.alive(), out);
@@ -89,6 +108,7 @@ void Agent::Impl::update_view(const std::vector<Membership::Change>& changes, bo
   std::vector<NodeId> died;
   for (const Membership::Change& change : changes)
     (change.life == Life::kAlive ? joined : died).push_back(change.node.id);
+  note_absences(changes);
   tombstones_.set_view(records_.alive(), joined, died);
   known_.set_view(records_.alive(), joined, died);
   for (const Membership::Change& change : changes)
@@ -119,6 +139,9 @@ void Agent::Impl::update_view(const std::vector<Membership::Change>& changes, bo
   }
   for (const Membership::Change& change : changes)
     if (change.life == Life::kAlive && membership_.is_alive(change.node)) announcer_.tell_tombstones(change.node);
+  tell_departures(changes);
+  choose_deputies(all ? std::vector{self()} : alive_before);
+  if (!joined.empty()) give_up_deputyships();
   for (const std::uint64_t key : errands_.all())
     if (const Errands::Errand& errand = *errands_.find(key); errand.home != records_.home(errand.id)) send_errand(key);
   for (const Membership::Change& change : changes)
@@ -128,7 +151,8 @@ void Agent::Impl::update_view(const std::vector<Membership::Change>& changes, bo
 
 // What is waited for from its home, again: the home is new, or messages were lost.
 void Agent::Impl::ask_again(const ObjectId& id) {
-  if (Copy* copy = records_.copy_of(id)) copy->evict_asked = false;
+  if (evictions_.erase(id) > 0)
+    if (Copy* copy = records_.copy_of(id)) copy->evict_asked = false;
   if (puts_.contains(id)) puts_.claim(id);
   if (fetches_.is_asking(id)) fetches_.ask(want_of(records_.at(id)));
   if (notices_.contains(id)) notices_.ask(id);
@@ -152,42 +176,51 @@ void Agent::Impl::resync_at(NodeId peer, Time when) {
   if (!timer || when < timer->first) timers_.set(timer, when, timer::Resync{peer});
 }
 
-// Whoever relayed for us may have dropped what it took: it need not know the peer, nor the peer us. So all is said again
-// when the detour ends.
-void Agent::Impl::end_detour(NodeId peer) {
-  if (out_.end_detour(peer)) resync_at(peer, out_.now() + limits_.retry_backoff);
-}
-
 void Agent::Impl::on(const timer::Resync& t) {
   resyncs_.erase(t.peer);
   const NodeRef peer = membership_.latest(t.peer);
   if (!membership_.is_alive(peer)) return;
-  if (const auto until = out_.detour(t.peer)) resync_at(t.peer, *until);
   resync(peer);
   out_.send(peer, Resync{});
 }
 
-// Messages between us and `peer` may have been lost with a connection: everything once more.
+// Messages between us and `peer` may have been lost with a connection.
 void Agent::Impl::resync(NodeRef peer) {
-  announcer_.tell_everything(peer);
-  for (const ObjectId& id : records_.of_home(peer.id)) ask_again(id);
+  if (out_.is_detour(peer.id)) announcer_.tell_all(peer);
+  else announcer_.compare(peer);
+  announcer_.tell_tombstones(peer);
+  ask_everything_again(peer);
   for (const std::uint64_t key : errands_.sent_to(peer)) send_errand(key);
   slots_.report_to(peer);
   coordinator_.ask_again(peer);
+  tell_deputy_anew(peer);
+}
+
+void Agent::Impl::ask_everything_again(NodeRef home) {
+  std::set<ObjectId> open = evictions_;
+  puts_.add_ids(open);
+  fetches_.add_ids(open);
+  notices_.add_ids(open);
+  for (const ObjectId& id : open) {
+    const Record* record = records_.find(id);
+    if (record == nullptr) evictions_.erase(id);
+    else if (record->home == home) ask_again(id);
+  }
 }
 
 void Agent::Impl::on(NodeRef from, const Resync&) { resync(from); }
 
-// One home after the other, so that each hears of us once in announce_every.
+// One home after the other, so that each hears of us once in announce_every. We need not tell ourselves.
 void Agent::Impl::on(const timer::Refresh&) {
   const std::vector<NodeRef>& alive = records_.alive();
   timers_.set(refresh_timer_, out_.now() + limits_.announce_every / static_cast<std::int64_t>(alive.size()),
               timer::Refresh{});
   known_.expire(out_.now());
+  expire_absences();
   const auto next = std::ranges::upper_bound(alive, refreshed_last_, {}, &NodeRef::id);
   const NodeRef home = next == alive.end() ? alive.front() : *next;
   refreshed_last_ = home.id;
-  resync(home);
+  if (home != self() && !announcer_.goes_on(home)) resync(home);
 }
 
 void Agent::Impl::on(NodeRef from, const RecoverQuery& m) {

@@ -35,6 +35,7 @@ Coordinator::Coordinator(Parts parts, Host& host)
       directory_(parts.directory),
       records_(parts.records),
       random_(parts.random),
+      versions_(parts.versions),
       out_(parts.out),
       host_(host),
       ended_(parts.limits.max_reports) {}
@@ -55,16 +56,18 @@ void Coordinator::on_request(NodeRef from, const ReduceRequest& m) {
   std::string why;
   if (const Code code = admit(m, why); code != Code::kOk) return answer(code, why);
   ended_.erase(target);
+  const std::uint64_t generation = versions_.generation_at(out_.now(), directory_.newest_gone(target));
   Running& running =
       running_
-          .emplace(target, Running{Reduction({out_.self(), m.spec, host_.link_costs(), limits_, random_.next()}),
-                                   asked,
-                                   0,
-                                   {},
-                                   {},
-                                   false,
-                                   {},
-                                   {}})
+          .emplace(target,
+                   Running{Reduction({out_.self(), m.spec, host_.link_costs(), limits_, random_.next(), generation}),
+                           asked,
+                           0,
+                           {},
+                           {},
+                           false,
+                           {},
+                           {}})
           .first->second;
   const Time deadline = m.spec.timeout_ns < 0 ? Time::never() : out_.now() + Duration{m.spec.timeout_ns};
   timers_.set(running.deadline, deadline, timer::ReduceDeadline{target});
@@ -202,7 +205,9 @@ void Coordinator::carry_on(const ObjectId& target, Reduction::Output& out) {
   if (reduction.phase() == ReducePhase::kDone && !running.committed) {
     running.committed = true;
     timers_.cancel(running.deadline);
-    directory_.commit(target, reduction.target_version());
+    Directory::Output committed;
+    directory_.commit(target, reduction.target_version(), committed);
+    host_.flush(committed);
   }
   if (reduction.over()) return finish(target);
   if (out.watch.empty()) return;

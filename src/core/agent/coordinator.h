@@ -19,6 +19,7 @@
 #include "core/agent/recent.h"
 #include "core/agent/records.h"
 #include "core/agent/timers.h"
+#include "core/agent/versions.h"
 #include "core/directory/directory.h"
 #include "core/reduce/reduction.h"
 
@@ -46,6 +47,7 @@ class Coordinator {
     Directory& directory;
     const Records& records;
     Random& random;
+    const Versions& versions;
     Outbox& out;
   };
   Coordinator(Parts parts, Host& host);
@@ -109,6 +111,7 @@ class Coordinator {
   Directory& directory_;
   const Records& records_;
   Random& random_;
+  const Versions& versions_;
   Outbox& out_;
   Host& host_;
   std::map<ObjectId, Running> running_;

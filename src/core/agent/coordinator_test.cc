@@ -25,7 +25,7 @@ class CoordinatorTest : public PartsTest, protected Coordinator::Host, protected
   void watch(const ObjectId& source, const ObjectId&, std::uint64_t) override { watched_.insert(source); }
   void unwatch(const ObjectId& source, const ObjectId&) override { watched_.erase(source); }
   void remember_lost(const ObjectId& target, Version, const std::string& why) override { lost_[target] = why; }
-  bool can_inline(const ObjectId&, Version) const override { return false; }
+  bool can_inline(const ObjectId&, Version, NodeRef) const override { return false; }
   Plan make_plan(const Demand& demand) const override {
     return hoplite::make_plan(demand, {records_.alive(), link_costs(), limits_});
   }
@@ -54,10 +54,11 @@ class CoordinatorTest : public PartsTest, protected Coordinator::Host, protected
   }
 
   Random random_{1};
-  VersionMemory tombstones_{100};
+  Tombstones tombstones_{100};
   VersionMemory known_{100};
   Directory directory_{kSelf, limits_, *this, tombstones_, known_};
-  Coordinator coordinator_{{limits_, timers_, directory_, records_, random_, out_}, *this};
+  Versions versions_{0, random_};
+  Coordinator coordinator_{{limits_, timers_, directory_, records_, random_, versions_, out_}, *this};
   std::set<ObjectId> watched_;
   std::map<ObjectId, std::string> lost_;
 };

@@ -45,9 +45,17 @@ struct ClientAsked {
   ipc::Request message;  // all but Hello, GetStatus, GetObjects and GetNodes
   std::uint64_t payload_bytes = 0;
 };
+// Its connection has ended. It may still give back views, with Release, and hears nothing more.
 struct ClientGone {
   ClientKey client = 0;
 };
+// The last event of a client, after ClientGone: no process can see what it viewed or wrote any more.
+struct LeaseEnded {
+  ClientKey client = 0;
+};
+
+// The first place to join through is this node itself: if nobody answers for a while, it is the cluster.
+struct MayBeFirst {};
 
 // The daemon is told to stop: finish what runs, then tell the others (Agent::has_left).
 struct Leave {};
@@ -55,16 +63,17 @@ struct Leave {};
 }  // namespace event
 
 // With those of the data plane (protocol/data_plane.h).
-using Event =
-    std::variant<event::Tick, event::Received, event::PeerLost, event::PullAsked, event::PullAccepted,
-                 event::PullSilent, event::PullEnded, event::ServePrioritized, event::ServeEnded, event::CopyClosed,
-                 event::Combined, event::CopyGrown, event::ClientAsked, event::ClientGone, event::Leave>;
+using Event = std::variant<event::Tick, event::Received, event::PeerLost, event::PullAsked, event::PullAccepted,
+                           event::PullSilent, event::PullEnded, event::ServePrioritized, event::ServeEnded,
+                           event::CopyClosed, event::Combined, event::CopyGrown, event::ClientAsked, event::ClientGone,
+                           event::LeaseEnded, event::MayBeFirst, event::Leave>;
 
 namespace effect {
 
 enum class Payload : std::uint8_t {
   kNone,
-  kExtent,  // the bytes of `extent`
+  kExtent,    // the bytes of `extent`
+  kReceived,  // of the message that is being handled
 };
 
 struct Send {  // dials if there is no connection. If that fails: PeerLost.
@@ -97,7 +106,9 @@ struct Reply {
 
 // Something an operator should know (a conflict, a wrong verdict). One line.
 struct Log {
+  enum class Kind : std::uint8_t { kTrouble, kFact };
   std::string text;
+  Kind kind = Kind::kTrouble;
 };
 
 // For those who look closely (--log-level debug). Facts, not text: they cost nothing when nobody looks.
@@ -118,12 +129,21 @@ using Effect = std::variant<effect::Send, effect::SendToAddress, effect::Disconn
                             effect::AcceptPull, effect::RefusePull, effect::Reply, effect::Log, effect::Happened>;
 using Effects = std::vector<Effect>;
 
-// What the agent may ask of the data plane at any time: how far an opened copy is.
+// What one client holds, for status displays.
+struct ClientHolding {
+  ClientKey client = 0;
+  std::uint64_t bytes = 0;  // of distinct copies that it views or writes
+  std::uint64_t views = 0;
+};
+
+// What the agent may ask of the data plane and the transport at any time: how far things are.
 class Progress {
  public:
   virtual ~Progress() = default;
-  // Nothing for a copy that is not open.
+  // Of an opened copy. Nothing for one that is not open.
   virtual ValidBytes valid(CopyKey copy, std::uint32_t slice) const = 0;
+  // Bytes of messages that were given out for this node and have not left.
+  virtual std::uint64_t backlog(NodeRef peer) const = 0;
 };
 
 }  // namespace hoplite

@@ -45,7 +45,17 @@ void Fetches::ask(Want want) {
   want.mode = WantMode::kFetch;
   want.wait_if_lost = fetch.told_lost;
   want.avoid = fetch.avoid;
-  out_.send(records_.at(id).home, std::move(want));
+  want.cut_off = out_.cut_off();
+  // What has begun to come holds memory, and others may follow it.
+  const auto turn = want.have_version != 0 ? Outbox::Turn::kFirst : Outbox::Turn::kLast;
+  out_.ask(records_.at(id).home, fetch.question, std::move(want), {}, turn);
+}
+
+bool Fetches::waits_for_its_turn(const ObjectId& id) {
+  Fetch& fetch = fetches_.at(id);
+  if (!out_.is_held(fetch.question)) return false;
+  timers_.set(fetch.timer, out_.now() + limits_.request_retry, timer::Want{id});
+  return true;
 }
 
 void Fetches::ask_later(const ObjectId& id, Duration delay) {
@@ -78,12 +88,15 @@ void Fetches::close_question(Fetch& fetch) { out_.close_question(std::exchange(f
 void Fetches::on_waiting(const Waiting& m) {
   Fetch& fetch = fetches_.at(m.id);
   CHECK(fetch.state == State::kAsking, m.id, fetch.state);
+  out_.answered(fetch.question);
   fetch.told_waiting = m.version == 0;
   fetch.told_reducing = m.reducing;
   // It is there, but we refuse whoever has it: forgive them, after a while.
   const bool picky = m.version != 0 && !fetch.avoid.empty();
   fetch.avoid.clear();
-  const Duration pause = picky ? std::min(limits_.forgive_after(), limits_.want_refresh) : limits_.want_refresh;
+  Duration pause = picky ? std::min(limits_.forgive_after(), limits_.want_refresh) : limits_.want_refresh;
+  // Somebody may be fetching it for us: if that comes to nothing, the home has to hear of us to ask somebody else.
+  if (m.version != 0 && out_.has_detours()) pause = std::min(pause, limits_.request_retry);
   timers_.set(fetch.timer, out_.now() + pause, timer::Want{m.id});
 }
 
@@ -111,6 +124,7 @@ std::string Fetches::waits_for(const ObjectId& id) const {
   const std::string home = "home " + records_.at(id).home.id.to_string();
   const Fetch* fetch = find(id);
   if (fetch == nullptr) return home + " has not answered yet";
+  if (out_.is_held(fetch->question)) return home + " is to be asked when it has answered those that asked before";
   if (fetch->told_lost) return "it is lost, and nobody has put it again (" + home + ")";
   if (fetch->told_reducing) return "its reduce, coordinated by " + home + ", has not finished";
   if (fetch->told_waiting) return "nobody has put it yet, as far as any live node knows (" + home + ")";

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,8 @@ class Fetches {
   void begin(Want want);
   void ask(Want want);
   void ask_later(const ObjectId& id, Duration delay);
+  // True: other questions to its home are ahead of this one, so that nothing was lost, and the timer runs again.
+  bool waits_for_its_turn(const ObjectId& id);
   // Takes back what was asked of the home, or the place in the queue. Pulls are not touched.
   void stop(const ObjectId& id);
   // There is nothing to take back: it is here, or nobody wants it any more.
@@ -68,6 +71,11 @@ class Fetches {
   void take_granted_room(const ObjectId& id);
   // Its turn came so lately that the object could not have come since.
   bool got_room_just_now(const ObjectId& id) const;
+
+  // Of all that there are.
+  void add_ids(std::set<ObjectId>& ids) const {
+    for (const auto& item : fetches_) ids.insert(item.first);
+  }
 
   void check_invariants() const;
 

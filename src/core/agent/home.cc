@@ -1,7 +1,9 @@
 // This node as a home: messages to the directory, and the directory's words to others.
 #include <algorithm>
 
+#include "base/coverage.h"
 #include "core/agent/impl.h"
+#include "protocol/names.h"
 
 namespace hoplite {
 
@@ -9,10 +11,13 @@ Plan Agent::Impl::make_plan(const Demand& demand) const {
   return hoplite::make_plan(demand, {records_.alive(), link_costs(), limits_});
 }
 
-bool Agent::Impl::can_inline(const ObjectId& id, Version version) const {
+bool Agent::Impl::can_inline(const ObjectId& id, Version version, NodeRef receiver) const {
   const Copy* copy = records_.copy_of(id);
-  return copy != nullptr && copy->version == version && copy->extent.size <= limits_.inline_bytes &&
-         (copy->is_complete() || puts_.may_be_committed(id));
+  if (copy == nullptr || copy->version != version || copy->extent.size > limits_.inline_bytes) return false;
+  if (!copy->is_complete() && !puts_.may_be_committed(id)) return false;
+  if (out_.takes_bytes(receiver)) return true;
+  COVERAGE_MARK(pulled_instead_of_queued);
+  return false;
 }
 
 void Agent::Impl::flush(Directory::Output& homes) {
@@ -24,8 +29,20 @@ void Agent::Impl::flush(Directory::Output& homes) {
       out_.send(send_one.to, std::move(send_one.message));
     }
   }
+  for (const Heard& heard : homes.heard) deputies_.note(heard);
   for (std::string& line : homes.log) out_.emit(effect::Log{std::move(line)});
+  log_lost(homes.lost);
   homes = {};
+}
+
+void Agent::Impl::log_lost(const std::vector<Directory::Output::Lost>& lost) {
+  const bool each = lost.size() <= limits_.max_named;
+  const std::string are_lost = each ? " is lost: " : " and " + std::to_string(lost.size() - 1) + " others are lost: ";
+  for (const auto& [id, name, why] : lost) {
+    std::string line = "object " + described(id, name);
+    out_.emit(effect::Log{line.append(are_lost).append(why)});
+    if (!each) return;
+  }
 }
 
 // Requests only: facts for somebody else's ids are simply not taken.
@@ -90,16 +107,26 @@ void Agent::Impl::on(NodeRef from, const Announce& m) {
            f.lost_why.size() > limits_.max_meta_bytes || (f.state != CopyState::kKnows && !f.lost_why.empty()) ||
            f.slices == 0 || f.slices > limits_.max_slices || f.roots > f.slices;
   });
-  std::erase_if(mine.tombstones, [&](const Tombstone& t) { return records_.home(t.id) != self(); });
+  std::erase_if(mine.tombstones, [&](const Tombstone& t) {
+    return records_.home(t.id) != self() || t.id.is_nil() || (t.id.is_named() && t.version == 0);
+  });
   for (const Fact& fact : mine.facts)
     if (!fact.lost_why.empty()) announcer_.remember(fact.id, fact.version, fact.lost_why);
   Directory::Output out;
   directory_.on_announce(out_.now(), from, mine, out);
   flush(out);
   for (const Tombstone& stone : mine.tombstones)
-    if (tombstones_.contains(stone.id)) coordinator_.cancel(stone.id, Code::kDeleted, "the target was deleted");
+    if (tombstones_.contains(stone.id) && !directory_.is_taken(stone.id))
+      coordinator_.cancel(stone.id, Code::kDeleted, "the target was deleted");
+
   if (m.rate_kib != 0) rate_estimate_ = (rate_estimate_ * 3 + std::uint64_t{m.rate_kib} * 1024) / 4;
 }
+
+void Agent::Impl::on(NodeRef from, const Compare& m) {
+  if (m.first <= m.last) out_.send(from, directory_.on_compare(from, m));
+}
+
+void Agent::Impl::on(NodeRef from, const Compared& m) { announcer_.on_compared(from, m); }
 
 void Agent::Impl::on(NodeRef from, const Withdraw& m) {
   Directory::Output out;

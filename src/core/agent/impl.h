@@ -2,6 +2,7 @@
 //
 //   agent.cc     events and messages to handlers; timers
 //   cluster.cc   membership, homes, lost connections
+//   memories.cc  what must not be forgotten: deletes while members are away, and what existed at homes that die
 //   home.cc      this node as a home: messages to the directory
 //   writing.cc   clients that write
 //   reading.cc   clients that read; what homes answer
@@ -24,7 +25,9 @@
 #include "core/agent/clients.h"
 #include "core/agent/coordinator.h"
 #include "core/agent/copies.h"
+#include "core/agent/deputies.h"
 #include "core/agent/errands.h"
+#include "core/agent/ferries.h"
 #include "core/agent/fetches.h"
 #include "core/agent/gets.h"
 #include "core/agent/notices.h"
@@ -37,6 +40,8 @@
 #include "core/agent/room.h"
 #include "core/agent/serves.h"
 #include "core/agent/slots.h"
+#include "core/agent/versions.h"
+#include "core/directory/absences.h"
 #include "core/directory/directory.h"
 #include "core/membership/membership.h"
 #include "core/reduce/reduction.h"
@@ -52,9 +57,13 @@ class Agent::Impl final : private Directory::Host, private Slots::Host, private 
   NodeRef self() const { return membership_.self(); }
   bool has_left() const { return leaving_ == Leaving::kGone; }
   ipc::Status status() const;
-  std::vector<ipc::ObjectInfo> objects() const;
+  std::vector<ClientHolding> holdings() const { return clients_.holdings(); }
+  std::vector<ipc::ObjectInfo> objects(std::size_t at_most) const;
+  ipc::ObjectInfo describe(const Copy& copy) const;
   std::vector<ipc::NodeInfo> nodes() const;
   std::vector<Directory::Summary> directory() const { return directory_.summary(); }
+  std::uint64_t members() const { return membership_.alive_count(); }
+  bool is_joining() const { return directory_.is_joining(out_.now()); }
   std::uint64_t repairs() const { return directory_.repairs(); }
   const ExtentAllocator& allocator() const { return table_.allocator(); }
   void check_invariants() const;
@@ -75,6 +84,8 @@ class Agent::Impl final : private Directory::Host, private Slots::Host, private 
   void on(const event::CopyGrown& e);
   void on(event::ClientAsked& e);
   void on(const event::ClientGone& e);
+  void on(const event::LeaseEnded& e);
+  void on(const event::MayBeFirst&);
   void on(const event::Leave&);
   bool is_moving_bytes() const;
   void say_goodbye();
@@ -92,7 +103,9 @@ class Agent::Impl final : private Directory::Host, private Slots::Host, private 
   void on(const timer::ReduceDeadline& t) { coordinator_.on_timer(t); }
   void on(const timer::Parked& t);
   void on(const timer::Refresh& t);
+  void on(const timer::Ferry&) { ferries_.on_timer(); }
   void on(const timer::Leave& t);
+  void on(const timer::Hearsay&) { deputies_.on_timer(); }
   void settle();
   bool is_settled() const;
   void tidy(const ObjectId& id);
@@ -103,6 +116,8 @@ class Agent::Impl final : private Directory::Host, private Slots::Host, private 
   void on(NodeRef from, const Ping& m);
   void on(NodeRef from, const Ack& m);
   void on(NodeRef from, const PingRequest& m);
+  void on(NodeRef from, const Unreached& m);
+  void on(NodeRef from, const FetchFor& m);
   void on(NodeRef from, const News& m);
   void on(NodeRef from, const Sync& m);
   void on(NodeRef from, const PutRequest& m);
@@ -118,6 +133,8 @@ class Agent::Impl final : private Directory::Host, private Slots::Host, private 
   void on(NodeRef from, const WantFailed& m);
   void on(NodeRef from, const Unwant& m);
   void on(NodeRef from, const Announce& m);
+  void on(NodeRef from, const Compare& m);
+  void on(NodeRef from, const Compared& m);
   void on(NodeRef from, const Withdraw& m);
   void on(NodeRef from, const EvictRequest& m);
   void on(NodeRef from, const EvictReply& m);
@@ -125,6 +142,9 @@ class Agent::Impl final : private Directory::Host, private Slots::Host, private 
   void on(NodeRef from, const DeleteReply& m);
   void on(NodeRef from, const Drop& m);
   void on(NodeRef from, const SetPrimary& m);
+  void on(NodeRef from, const Departures& m);
+  void on(NodeRef from, const Forgotten& m);
+  void on(NodeRef from, const Hearsay& m);
   void on(NodeRef from, const RecoverQuery& m);
   void on(NodeRef from, const RecoverReply& m);
   void on(NodeRef from, const NotHome& m);
@@ -143,14 +163,24 @@ class Agent::Impl final : private Directory::Host, private Slots::Host, private 
   void apply(Membership::Output& out);
   void update_view(const std::vector<Membership::Change>& changes, bool all);
   void ask_again(const ObjectId& id);
+  void ask_everything_again(NodeRef home);
   void resync_at(NodeId peer, Time when);
-  void end_detour(NodeId peer);
   void resync(NodeRef peer);
+
+  // --- memories.cc
+  void note_absences(const std::vector<Membership::Change>& changes);
+  void tell_departures(const std::vector<Membership::Change>& changes);
+  void expire_absences();
+  void choose_deputies(const std::vector<NodeRef>& before);
+  void tell_deputy_anew(NodeRef deputy);
+  void give_up_deputyships();
+  Side our_side() const;
 
   // --- home.cc
   bool is_home(NodeRef asker, const ObjectId& id);
   void flush(Directory::Output& out) override;
-  bool can_inline(const ObjectId& id, Version version) const override;
+  void log_lost(const std::vector<Directory::Output::Lost>& lost);
+  bool can_inline(const ObjectId& id, Version version, NodeRef receiver) const override;
   Plan make_plan(const Demand& demand) const override;
   void store_home_copy(const PutRequest& put);
 
@@ -166,9 +196,11 @@ class Agent::Impl final : private Directory::Host, private Slots::Host, private 
   Copy* add_put_copy(const ObjectId& id, std::uint64_t size, std::string meta, Alignment alignment);
   bool create_now(const Room::Create& create, std::uint64_t size);
   void begin_put(Copy& copy, ClientKey client);
+  void give_up_writing(const Copy& copy);
   void commit_put(Record& record);
   void fail_put(Record& record, Code code, const std::string& why);
   void give_up_put(Record& record);
+  void put_newer(Record& record, Version newer_than);
 
   // --- reading.cc
   void on_client(const RequestKey& key, ipc::Get& m);
@@ -176,7 +208,9 @@ class Agent::Impl final : private Directory::Host, private Slots::Host, private 
   void on_client(const RequestKey& key, ipc::Release& m);
   void stop_get(const RequestKey& key, const ObjectId& id, Code code, const std::string& who);
   std::string waiting_for(const Record& record) const;
+  std::string unjoined() const;
   bool is_unwanted(const Record& record) const;
+  bool is_wanted_here(const ObjectId& id) const { return gets_.contains(id) || ferries_.contains(id); }
   void abandon(Record& record);
   void ensure_fetch(const Record& record);
   void stop_fetch(const Record& record);
@@ -255,7 +289,9 @@ class Agent::Impl final : private Directory::Host, private Slots::Host, private 
   Random random_;
   Membership membership_;
   Outbox out_;
-  VersionMemory tombstones_;
+  Versions versions_;
+  Tombstones tombstones_;
+  Absences absences_;
   VersionMemory known_;
   Directory directory_;
   ObjectTable table_;
@@ -264,11 +300,13 @@ class Agent::Impl final : private Directory::Host, private Slots::Host, private 
   Timers timers_;
   Clients clients_;
   Errands errands_;
+  Deputies deputies_;
   Room room_;
   Puts puts_;
   Gets gets_;
   Fetches fetches_;
   Notices notices_;
+  Ferries ferries_;
   Announcer announcer_;
   Relays relays_;
   Pulls pulls_;
@@ -285,6 +323,7 @@ class Agent::Impl final : private Directory::Host, private Slots::Host, private 
   std::map<NodeId, std::optional<Timers::Handle>> resyncs_;
   std::optional<Timers::Handle> refresh_timer_;
   NodeId refreshed_last_;
+  std::set<ObjectId> evictions_;  // that homes were asked for
 
   enum class Leaving : std::uint8_t { kNo, kDraining, kGone } leaving_ = Leaving::kNo;
   std::optional<Timers::Handle> leave_timer_;

@@ -9,6 +9,7 @@ namespace hoplite {
 void Agent::Impl::check_invariants() const {
   CHECK(is_settled());
   membership_.check_invariants();
+  out_.check_invariants();
   directory_.check_invariants();
   table_.check_invariants();
   records_.check_invariants();
@@ -19,6 +20,7 @@ void Agent::Impl::check_invariants() const {
   gets_.check_invariants();
   fetches_.check_invariants();
   notices_.check_invariants();
+  ferries_.check_invariants();
   pulls_.check_invariants();
   serves_.check_invariants();
   slots_.check_invariants();

@@ -14,6 +14,7 @@ void Agent::Impl::retire(Record& record) {
   gets_.reset(record.id);
   refuse_parked(record.id);
   record.copy = 0;
+  evictions_.erase(record.id);
   if (fetches_.state(record.id) == Fetches::State::kPulling) fetches_.end(record.id);
   pulls_.forget(copy->key);
   table_.become(*copy, CopyLife::kRetired);
@@ -50,6 +51,7 @@ void Agent::Impl::evict_for(std::uint64_t bytes) {
   for (CopyKey key : table_.eviction_candidates(out_.now(), bytes * 2)) {
     Copy& copy = table_.at(key);
     copy.evict_asked = true;
+    evictions_.insert(copy.id);
     asked = true;
     out_.send(records_.at(copy.id).home, EvictRequest{copy.id, copy.version});
   }
@@ -61,6 +63,7 @@ void Agent::Impl::on(NodeRef from, const EvictReply& m) {
   Copy* copy = records_.copy_of(m.id);
   if (copy == nullptr || r->home != from || copy->version != m.version || !copy->evict_asked) return;
   copy->evict_asked = false;
+  evictions_.erase(m.id);
   if (!m.granted) {
     COVERAGE_MARK(eviction_denied);
     copy->evict_not_before = out_.now() + limits_.request_retry;  // others first
@@ -95,8 +98,16 @@ void Agent::Impl::on(NodeRef from, const Drop& m) {
   bool same = copy != nullptr && (m.version == 0 || copy->version == m.version);
   if (m.reason == DropReason::kDeleted) {
     announcer_.withdraw(from, m.id, m.version);
-    if (copy != nullptr && !same && copy->is_complete()) return;  // another version was deleted
-    tombstones_.add(m.id, m.version, out_.now() + limits_.tombstone_life, records_.home(m.id).id);
+    if (m.version != 0 || !m.id.is_named())
+      tombstones_.bury(m.id, m.version, out_.now() + limits_.tombstone_life, records_.home(m.id).id);
+    known_.forget(m.id, m.version);
+    // An older version goes with it, and a newer one stays. Who has none asks whether there is a newer one.
+    same = same || (copy != nullptr && tombstones_.covers(m.id, copy->version));
+    if (copy != nullptr && !same) return;
+    if (copy == nullptr && m.id.is_named()) {
+      if (fetches_.is_asking(m.id)) fetches_.ask(want_of(*r));
+      return;
+    }
   }
   if (r == nullptr) {
     if (m.reason == DropReason::kReset) announcer_.withdraw(from, m.id, m.version);

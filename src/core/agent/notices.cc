@@ -10,7 +10,7 @@ namespace hoplite {
 // --- clients' waits ------------------------------------------------------------------------------------------------------
 
 void Notices::wait(const RequestKey& key, const std::set<ObjectId>& ids, std::size_t count) {
-  Wait wait{{}, {}, std::min(count, ids.size())};
+  Wait wait{{}, {}, {}, std::min(count, ids.size())};
   for (const ObjectId& id : ids) {
     const Copy* copy = records_.copy_of(id);
     if (copy != nullptr && copy->is_complete()) wait.ready.push_back(id);
@@ -18,7 +18,10 @@ void Notices::wait(const RequestKey& key, const std::set<ObjectId>& ids, std::si
   }
   const bool enough = wait.ready.size() >= wait.count;
   const std::set<ObjectId> missing = wait.missing;
-  for (const ObjectId& id : missing) interests_[id].waits.insert(key);
+  for (const ObjectId& id : missing) {
+    interests_[id].waits.insert(key);
+    interests_[id].if_put_again = false;  // who waits wants to hear that it is lost
+  }
   const bool fresh = waits_.try_emplace(key, std::move(wait)).second;
   CHECK(fresh, key.client, key.request);
   if (enough) return end_wait(key);
@@ -29,7 +32,7 @@ void Notices::end_wait(const RequestKey& key) {
   const auto node = waits_.extract(key);
   CHECK(!node.empty(), key.client, key.request);
   Wait& wait = node.mapped();
-  if (clients_.find(key) != nullptr) clients_.answer(key, ipc::WaitDone{std::move(wait.ready)});
+  if (clients_.find(key) != nullptr) clients_.answer(key, ipc::WaitDone{std::move(wait.ready), std::move(wait.gone)});
   for (const ObjectId& id : wait.missing) {
     interests_.at(id).waits.erase(key);
     let_go_if_unwanted(id);
@@ -82,18 +85,41 @@ void Notices::ask(const ObjectId& id) {
   want.request = interest.number;
   want.id = id;
   want.mode = WantMode::kNotify;
-  want.wait_if_lost = interest.watchers.empty() || interest.if_put_again;
+  want.wait_if_lost = interest.if_put_again;
   want.inline_bytes = interest.welcome_bytes;
-  out_.send(records_.at(id).home, std::move(want));
+  out_.ask(records_.at(id).home, interest.number, std::move(want));
+}
+
+bool Notices::waits_for_its_turn(const ObjectId& id) {
+  if (!out_.is_held(interests_.at(id).number)) return false;
+  ask_at(id, out_.now() + limits_.request_retry);
+  return true;
+}
+
+void Notices::on_waiting(const ObjectId& id) {
+  out_.answered(interests_.at(id).number);
+  ask_at(id, out_.now() + limits_.want_refresh);
 }
 
 void Notices::ask_at(const ObjectId& id, Time when) { timers_.set(interests_.at(id).timer, when, timer::Notify{id}); }
 
 void Notices::on_failed(const ObjectId& id, Code code) {
   Interest& interest = interests_.at(id);
-  ask_at(id, out_.now() + limits_.want_refresh);
+  out_.answered(interest.number);
+  const std::set<RequestKey> waits = std::exchange(interest.waits, {});
   interest.if_put_again = code == Code::kLost;
-  if (interest.if_put_again) ask(id);
+  if (interest.is_wanted()) {
+    ask_at(id, out_.now() + limits_.want_refresh);
+    if (interest.if_put_again) ask(id);
+  } else {
+    forget(id);  // the home has dropped the question
+  }
+  for (const RequestKey& key : waits) {
+    Wait& wait = waits_.at(key);
+    wait.missing.erase(id);
+    wait.gone.push_back({id, code});
+    if (wait.ready.size() + wait.missing.size() < wait.count) end_wait(key);
+  }
 }
 
 void Notices::on_ready(const ObjectId& id) {
@@ -134,7 +160,8 @@ void Notices::check_invariants() const {
   }
   for (const auto& [key, wait] : waits_) {
     CHECK(clients_.find(key) != nullptr, key.client, key.request);
-    CHECK(wait.ready.size() < wait.count && !wait.missing.empty(), key.client, key.request, wait.ready.size());
+    CHECK(wait.ready.size() < wait.count && wait.ready.size() + wait.missing.size() >= wait.count, key.client,
+          key.request, wait.ready.size());
     for (const ObjectId& id : wait.missing) CHECK(interests_.at(id).waits.contains(key), id, key.client);
   }
 }

@@ -24,7 +24,7 @@ class Notices {
   // --- clients' waits
   // For `count` of these, all of which have records.
   void wait(const RequestKey& key, const std::set<ObjectId>& ids, std::size_t count);
-  // Answers with those that are ready, unless it has been answered.
+  // Answers with those that are ready or gone, unless it has been answered.
   void end_wait(const RequestKey& key);
 
   // --- reduces
@@ -41,12 +41,20 @@ class Notices {
   bool has_asked(const ObjectId& id, std::uint64_t number) const;
   void ask(const ObjectId& id);
   void ask_at(const ObjectId& id, Time when);
-  void on_waiting(const ObjectId& id) { ask_at(id, out_.now() + limits_.want_refresh); }
-  // For a wait, a deleted or lost object is not ready; it may be put again.
+  // True: other questions to its home are ahead of this one, and the timer runs again.
+  bool waits_for_its_turn(const ObjectId& id);
+  void on_waiting(const ObjectId& id);
+  // It is deleted or lost, or its reduce has failed: waits are told, and end if too few can become ready. Reduces may wait for
+  // it to be put again.
   void on_failed(const ObjectId& id, Code code);
   // It is committed, here or elsewhere: waits have it. Reduces that watch it still have heard of a holder that is dead, as we
   // know: the home will.
   void on_ready(const ObjectId& id);
+
+  // Of all that there are.
+  void add_ids(std::set<ObjectId>& ids) const {
+    for (const auto& item : interests_) ids.insert(item.first);
+  }
 
   void check_invariants() const;
 
@@ -54,6 +62,7 @@ class Notices {
   struct Wait {
     std::set<ObjectId> missing;
     std::vector<ObjectId> ready;
+    std::vector<ipc::Gone> gone;
     std::size_t count = 0;
   };
   struct Interest {

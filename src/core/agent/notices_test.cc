@@ -99,6 +99,36 @@ TEST_F(NoticesTest, ALossIsToldOnceThenItMayBePutAgain) {
   EXPECT_EQ(sent<Unwant>(kPeer).size(), 1u);
 }
 
+TEST_F(NoticesTest, AWaitHearsWhatIsGoneAndEndsWhenTooLittleIsLeft) {
+  wait(kWaiter, {peers(1), peers(2), peers(3)}, 2);
+  EXPECT_FALSE(sent<Want>(kPeer).at(0).wait_if_lost);
+  notices_.on_failed(peers(1), Code::kDeleted);
+  notices_.check_invariants();
+  EXPECT_TRUE(replies<ipc::WaitDone>(kWaiter).empty()) << "two can still come";
+  EXPECT_FALSE(notices_.contains(peers(1)));
+  notices_.on_failed(peers(3), Code::kLost);
+  notices_.check_invariants();
+  ASSERT_EQ(replies<ipc::WaitDone>(kWaiter).size(), 1u);
+  const std::vector<ipc::Gone> gone = replies<ipc::WaitDone>(kWaiter).at(0).gone;
+  ASSERT_EQ(gone.size(), 2u);
+  EXPECT_EQ(gone[0].id, peers(1));
+  EXPECT_EQ(gone[0].code, Code::kDeleted);
+  EXPECT_EQ(gone[1].code, Code::kLost);
+}
+
+TEST_F(NoticesTest, AWaitBesideAReduceThatHasHeardOfTheLossHearsOfItToo) {
+  records_.add(peers(1));
+  notices_.watch(peers(1), kWatchedFor, 0);
+  notices_.ask(peers(1));
+  notices_.on_failed(peers(1), Code::kLost);
+  wait(kWaiter, {peers(1)}, 1);
+  EXPECT_FALSE(sent<Want>(kPeer).back().wait_if_lost);
+  notices_.on_failed(peers(1), Code::kLost);
+  notices_.check_invariants();
+  EXPECT_EQ(replies<ipc::WaitDone>(kWaiter).at(0).gone.at(0).code, Code::kLost);
+  EXPECT_TRUE(notices_.is_watched(peers(1)));
+}
+
 TEST_F(NoticesTest, AWatchWhoseHolderIsDeadIsAskedForAgainSoon) {
   records_.add(peers(1));
   notices_.watch(peers(1), kWatchedFor, 0);

@@ -24,6 +24,7 @@ void Puts::claim(const ObjectId& id) {
   Put& put = puts_.at(id);
   const Record& record = records_.at(id);
   const Copy& copy = *records_.copy_of(record);
+  out_.answered(put.number);
   put.number = put.first_number == 0 ? out_.open_question() : out_.next_number();
   if (put.first_number == 0) put.first_number = put.number;
   put.sealed_sent = put.is_sealed();
@@ -32,8 +33,13 @@ void Puts::claim(const ObjectId& id) {
   PutRequest request{put.number, id, copy.version, copy.extent.size, copy.meta, put.is_sealed()};
   const bool with_bytes =
       put.is_sealed() && copy.extent.size <= limits_.inline_bytes && record.home.id != out_.self().id;
-  if (with_bytes) out_.send_with_bytes(record.home, std::move(request), copy.extent);
-  else out_.send(record.home, std::move(request));
+  out_.ask(record.home, put.number, std::move(request), with_bytes ? std::optional(copy.extent) : std::nullopt);
+}
+
+bool Puts::waits_for_its_turn(const ObjectId& id) {
+  if (!out_.is_held(puts_.at(id).number)) return false;
+  claim_at(id, out_.now() + limits_.request_retry);
+  return true;
 }
 
 void Puts::claim_at(const ObjectId& id, Time when) { timers_.set(puts_.at(id).retry, when, timer::Claim{id}); }
@@ -53,7 +59,9 @@ Puts::Answer Puts::on_reply(NodeRef from, const PutReply& m) {
   if (it == puts_.end() || records_.at(m.id).home != from || it->second.number != m.request) return Answer::kNone;
   Put& put = it->second;
   timers_.cancel(put.retry);
-  if (m.code != Code::kOk) return Answer::kRefused;
+  out_.answered(put.number);
+  const bool can_be_newer = m.newer_than != 0 && generation(m.newer_than) < kLastGeneration && !put.claimed;
+  if (m.code != Code::kOk) return can_be_newer ? Answer::kTooOld : Answer::kRefused;
   put.claimed = true;
   out_.close_question(put.first_number);  // a fact from now on, which full announcements tell
   if (put.sealed_sent) return Answer::kCommitted;
@@ -66,6 +74,7 @@ Puts::Ended Puts::finish(const ObjectId& id) {
   const auto it = puts_.find(id);
   CHECK(it != puts_.end(), id);
   timers_.cancel(it->second.retry);
+  out_.answered(it->second.number);
   out_.close_question(it->second.first_number);
   const Ended ended{it->second.copy, it->second.client, it->second.client_request};
   puts_.erase(it);

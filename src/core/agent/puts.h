@@ -29,6 +29,8 @@ class Puts {
   // Asks the home (again).
   void claim(const ObjectId& id);
   void claim_at(const ObjectId& id, Time when);
+  // True: other questions to its home are ahead of this one, and the timer runs again.
+  bool waits_for_its_turn(const ObjectId& id);
 
   bool contains(const ObjectId& id) const { return puts_.contains(id); }
   // The home has taken the id: others may have the bytes.
@@ -38,8 +40,9 @@ class Puts {
   // The home was told that all bytes are there: it may be committed already.
   bool may_be_committed(const ObjectId& id) const;
 
-  enum class Answer : std::uint8_t { kNone, kRefused, kClaimed, kCommitted };
-  // kNone: it is old news, or there is more to say to the home, and it has been said.
+  enum class Answer : std::uint8_t { kNone, kRefused, kTooOld, kClaimed, kCommitted };
+  // kNone: it is old news, or there is more to say to the home, and it has been said. kTooOld: another version may be claimed;
+  // nobody has had this one.
   Answer on_reply(NodeRef from, const PutReply& m);
 
   struct Ended {
@@ -50,6 +53,11 @@ class Puts {
   Ended finish(const ObjectId& id);
   // All homes that were asked are told, but for the one that has refused it (nil: none).
   Ended give_up(const ObjectId& id, NodeRef refused_by = {});
+
+  // Of all that there are.
+  void add_ids(std::set<ObjectId>& ids) const {
+    for (const auto& item : puts_) ids.insert(item.first);
+  }
 
   void check_invariants() const;
 

@@ -9,7 +9,8 @@ namespace hoplite {
 
 void Agent::Impl::on_client(const RequestKey& key, ipc::Get& m) {
   if (m.id.is_nil()) return clients_.fail(key, Code::kInvalidArgument, "the nil id does not identify an object");
-  if (tombstones_.contains(m.id)) return clients_.fail(key, Code::kDeleted, "object " + m.id.to_string());
+  if (tombstones_.contains(m.id) && !m.id.is_named())
+    return clients_.fail(key, Code::kDeleted, "object " + m.id.to_string());
   Copy* copy = records_.copy_of(m.id);
   if (copy != nullptr && copy->is_complete()) return gets_.answer(key, *copy);
   if (!records_.contains(m.id) && too_many_objects(key, 1)) return;
@@ -24,7 +25,7 @@ void Agent::Impl::on_client(const RequestKey& key, ipc::Prioritize& m) {
 }
 
 void Agent::Impl::on_client(const RequestKey& key, ipc::Release& m) {
-  for (const CopyKey copy : m.copies) clients_.release_view(key.client, copy);
+  for (const CopyKey copy : m.copies) clients_.release(key.client, copy);
 }
 
 void Agent::Impl::on(const event::CopyGrown& e) {
@@ -48,14 +49,18 @@ std::string Agent::Impl::waiting_for(const Record& record) const {
   if (copy != nullptr)
     return format_size(copies_.front_bytes(*copy)) + " of " + format_size(copy->extent.size) + " had arrived" +
            (copy->slices.empty() ? "" : " from node " + pulls_.last_parent(copy->key, 0).id.to_string());
-  return fetches_.waits_for(record.id);
+  return fetches_.waits_for(record.id) + unjoined();
+}
+
+std::string Agent::Impl::unjoined() const {
+  return is_joining() ? ", and will not before this node has joined its cluster: no member has let it in yet" : "";
 }
 
 // --- wanting -------------------------------------------------------------------------------------------------------------
 
 // Nobody here reads what is being fetched, and no peer depends on it.
 bool Agent::Impl::is_unwanted(const Record& record) const {
-  if (gets_.contains(record.id) || puts_.contains(record.id)) return false;
+  if (is_wanted_here(record.id) || puts_.contains(record.id)) return false;
   const Copy* copy = records_.copy_of(record);
   if (copy == nullptr) return !fetches_.is_idle(record.id);
   const bool has_children = copy->users(CopyUser::kServe) > 0 || serves_.is_parked(record.id);
@@ -73,7 +78,7 @@ void Agent::Impl::abandon(Record& record) {
 }
 
 void Agent::Impl::ensure_fetch(const Record& record) {
-  const bool wanted = gets_.contains(record.id) && !puts_.contains(record.id) && record.copy == 0;
+  const bool wanted = is_wanted_here(record.id) && !puts_.contains(record.id) && record.copy == 0;
   if (wanted && fetches_.is_idle(record.id)) fetches_.begin(want_of(record));
 }
 
@@ -91,6 +96,7 @@ void Agent::Impl::refuse_parked(const ObjectId& id) {
 Want Agent::Impl::want_of(const Record& record) const {
   Want want;
   want.id = record.id;
+  want.for_another = ferries_.contains(record.id) && !gets_.contains(record.id);
   const Copy* copy = records_.copy_of(record);
   if (copy == nullptr) return want;
   want.have_version = copy->version;
@@ -99,6 +105,18 @@ Want Agent::Impl::want_of(const Record& record) const {
     if (slice.needs_parent()) want.slices.push_back({i, slice.valid.count(), serves_.children(copy->key, i) > 0});
   }
   return want;
+}
+
+// The home knows somebody who cannot reach those who have it.
+void Agent::Impl::on(NodeRef from, const FetchFor& m) {
+  if (from != records_.home(m.id) || m.id.is_nil() || tombstones_.contains(m.id)) return;
+  const Copy* copy = records_.copy_of(m.id);
+  if (copy != nullptr && copy->is_complete()) return announcer_.tell(records_.at(m.id));
+  if (puts_.contains(m.id) || m.receiver == self()) return;
+  if (!ferries_.contains(m.id) && (ferries_.is_full() || records_.size() >= limits_.max_objects)) return;
+  COVERAGE_MARK(fetches_for_another);
+  records_.add(m.id);
+  ferries_.order(m.id);
 }
 
 // --- the home has nothing --------------------------------------------------------------------------------------------------
@@ -140,6 +158,7 @@ void Agent::Impl::fail_wanted(const Record& record, const WantFailed& m) {
     if (m.version != 0) announcer_.remember(m.id, m.version, m.text);
     gets_.fail_lost(m.id, who + (why.empty() ? ": every complete copy was on nodes that died" : why));
   }
+  ferries_.end(m.id);
   if (gets_.contains(m.id)) {
     fetches_.on_lost(m.id);
     return fetches_.ask(want_of(record));
@@ -178,6 +197,7 @@ bool Agent::Impl::begin_fetch(Record& record, const Assign& m) {
   if (!table_.allocator().fits(m.size)) {
     announcer_.withdraw(record.home, m.id, m.version);
     gets_.fail(m.id, Code::kStoreFull, "object " + m.id.to_string() + ": " + table_.room_numbers(m.size));
+    ferries_.end(m.id);
     stop_fetch(record);
     return false;
   }
@@ -244,7 +264,7 @@ void Agent::Impl::on(NodeRef from, const InlineObject& m) {
     return;
   }
   const bool filled_by_a_slot = same && copy->is_striped() && copy->users(CopyUser::kHold) > 0;
-  const bool needed = copy != nullptr || gets_.contains(m.id) || notices_.is_watched(m.id);
+  const bool needed = copy != nullptr || is_wanted_here(m.id) || notices_.is_watched(m.id);
   const bool wanted = needed && !filled_by_a_slot && !puts_.contains(m.id) && home.id != self().id;
   if (!wanted || m.meta.size() > limits_.max_meta_bytes) {
     announcer_.withdraw(home, m.id, m.version);
@@ -262,6 +282,7 @@ void Agent::Impl::on(NodeRef from, const InlineObject& m) {
   const bool expected = fetches_.has_asked(m.id, m.request) || notices_.has_asked(m.id, m.request);
   if (relayed || !expected) announcer_.tell(*r);
   fetches_.end(m.id);
+  ferries_.end(m.id);
   gets_.fulfil(m.id);
   became_ready(*r);
   records_.can_be_pulled(m.id);
@@ -274,7 +295,7 @@ void Agent::Impl::no_room_for(const Record& record, NodeRef home, const InlineOb
     arrived({m.id, home, m.version, payload_bytes_, m.meta});
     notices_.on_ready(m.id);
   }
-  if (gets_.contains(m.id)) wait_for_room(record, payload_bytes_);
+  if (is_wanted_here(m.id)) wait_for_room(record, payload_bytes_);
 }
 
 }  // namespace hoplite

@@ -50,9 +50,10 @@ void Records::leave_home(const Record& record) {
   if (ids->second.empty()) by_home_.erase(ids);
 }
 
-std::set<ObjectId> Records::of_home(NodeId home) const {
+const PlacedIds& Records::of_home(NodeId home) const {
+  static const PlacedIds kNone;
   const auto it = by_home_.find(home);
-  return it == by_home_.end() ? std::set<ObjectId>{} : it->second;
+  return it == by_home_.end() ? kNone : it->second;
 }
 
 void Records::check_invariants() const {

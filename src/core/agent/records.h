@@ -6,11 +6,11 @@
 
 #include <map>
 #include <set>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "core/directory/homes.h"
+#include "core/directory/places.h"
 #include "core/objects/object_table.h"
 
 namespace hoplite {
@@ -48,8 +48,8 @@ class Records {
   // Of any id.
   NodeRef home(const ObjectId& id) const { return home_of(id, alive_); }
   void move(Record& record, NodeRef home);
-  std::set<ObjectId> of_home(NodeId home) const;
-  const std::map<NodeId, std::set<ObjectId>>& by_home() const { return by_home_; }
+  const PlacedIds& of_home(NodeId home) const;
+  const std::map<NodeId, PlacedIds>& by_home() const { return by_home_; }
 
   // --- notes
   // It may be wanted, unwanted or unused now, or wanted at another priority.
@@ -67,8 +67,8 @@ class Records {
 
   ObjectTable& table_;
   std::vector<NodeRef> alive_;
-  std::unordered_map<ObjectId, Record> records_;  // never iterated: the order would differ from run to run
-  std::map<NodeId, std::set<ObjectId>> by_home_;
+  std::map<ObjectId, Record> records_;  // not hashed: to hash a million anew stops everything
+  std::map<NodeId, PlacedIds> by_home_;
   std::set<ObjectId> touched_;
   std::set<ObjectId> servable_;
 };

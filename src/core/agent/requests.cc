@@ -51,7 +51,7 @@ void Agent::Impl::stop_request(const RequestKey& key, Code code) {
     case Clients::Kind::kPut: {
       Record& r = records_.at(pending.id);
       const char* fate = puts_.may_be_committed(pending.id) ? "; the put may have taken effect" : "";
-      fail_it(code, who + ": home " + r.home.id.to_string() + " has not answered" + fate);
+      fail_it(code, who + ": home " + r.home.id.to_string() + " has not answered" + unjoined() + fate);
       return give_up_put(r);
     }
     case Clients::Kind::kCreate: {
@@ -64,6 +64,7 @@ void Agent::Impl::stop_request(const RequestKey& key, Code code) {
       if (code != Code::kTimedOut) fail_it(code, why + "wait");
       return notices_.end_wait(key);
     case Clients::Kind::kErrand: {
+      out_.answered(pending.errand);
       const Errands::Errand errand = errands_.take(pending.errand);
       return fail_it(code, who + ": home " + errand.home.id.to_string() + " has not answered");
     }
@@ -72,6 +73,7 @@ void Agent::Impl::stop_request(const RequestKey& key, Code code) {
 
 // --- a client is gone ----------------------------------------------------------------------------------------------------
 
+// Its process may live on, with pointers to what it viewed and wrote: that memory is nobody else's until its lease ends.
 void Agent::Impl::on(const event::ClientGone& e) {
   for (const RequestKey& key : clients_.pending(e.client)) {
     const Clients::Pending* pending = clients_.find(key);
@@ -80,11 +82,12 @@ void Agent::Impl::on(const event::ClientGone& e) {
   }
   for (const CopyKey copy : clients_.writing(e.client)) {
     COVERAGE_MARK(client_died_writing);
-    ipc::Abort abort{copy};
-    on_client({e.client, 0}, abort);
+    give_up_writing(*clients_.written_by(e.client, copy));
   }
-  clients_.forget(e.client);
+  clients_.detach(e.client);
 }
+
+void Agent::Impl::on(const event::LeaseEnded& e) { clients_.forget(e.client); }
 
 // --- waiting for objects to be ready -------------------------------------------------------------------------------------
 
@@ -131,10 +134,15 @@ void Agent::Impl::ask_home(const RequestKey& asked, const ObjectId& id, std::int
 
 void Agent::Impl::send_errand(std::uint64_t key) {
   const NodeRef to = records_.home(errands_.find(key)->id);
-  out_.send(to, errands_.send_to(key, to, out_.now()));
+  const Message& message = errands_.send_to(key, to, out_.now());
+  // A delete waits for every holder and its answer is short: it takes no turn from others.
+  if (std::holds_alternative<DeleteRequest>(message)) return out_.send(to, message);
+  out_.answered(key);
+  out_.ask(to, key, message);
 }
 
 void Agent::Impl::end_errand(std::uint64_t key, ipc::Reply answer) {
+  out_.answered(key);
   clients_.answer(errands_.take(key).asked, std::move(answer));
 }
 

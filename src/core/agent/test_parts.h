@@ -30,6 +30,12 @@ class PartsTest : public testing::Test, protected Progress {
   }
   void pass(Duration time) { step_at(out_.now() + time); }
 
+  // There is no path to it.
+  void block(NodeRef peer) {
+    Membership::Output out;
+    membership_.on_peer_lost(out_.now(), peer, Loss::kTimedOut, out);
+  }
+
   // What was sent to `to` of this type.
   template <typename M> std::vector<M> sent(NodeRef to) const {
     std::vector<M> found;
@@ -63,6 +69,7 @@ class PartsTest : public testing::Test, protected Progress {
   }
 
   ValidBytes valid(CopyKey, std::uint32_t) const override { return valid_; }
+  std::uint64_t backlog(NodeRef) const override { return backlog_; }
 
   static MembershipOptions three() {
     MembershipOptions options;
@@ -76,13 +83,14 @@ class PartsTest : public testing::Test, protected Progress {
   Limits limits_;
   Effects effects_;
   Membership membership_{three(), Time{}};
-  Outbox out_{limits_, membership_, {"10.0.0.1", 7411}};
+  Outbox out_{limits_, membership_, *this, {"10.0.0.1", 7411}};
   Timers timers_;
   ObjectTable table_{kMiB};
   Records records_{table_, membership_.alive()};
   Copies copies_{table_, *this, out_};
   Clients clients_{timers_, out_};
   ValidBytes valid_{};
+  std::uint64_t backlog_ = 0;
 };
 
 }  // namespace hoplite

@@ -33,7 +33,7 @@ struct Errand {  // send it to the home again
   std::uint64_t key = 0;
 };
 struct Room {};  // try again to make room
-struct Resync {  // announce everything again
+struct Resync {  // messages may have been lost: compare notes, ask again
   NodeId peer;
 };
 struct SlotReport {  // tell the coordinator how things are
@@ -53,14 +53,17 @@ struct ReduceDeadline {
   ObjectId target;
 };
 struct Parked {};   // refuse pulls that have waited for too long
+struct Hearsay {};  // deputies are told
 struct Refresh {};  // tell the next home everything, as a matter of routine
+struct Ferry {};    // orders to fetch for others run out
 struct Leave {};    // we were told to stop, and have waited long enough for running transfers
 
 }  // namespace timer
 
-using Timer = std::variant<timer::RequestDeadline, timer::Want, timer::Notify, timer::Claim, timer::Errand, timer::Room,
-                           timer::Resync, timer::SlotReport, timer::SlotFeed, timer::SlotRoom, timer::ReduceDue,
-                           timer::ReduceDeadline, timer::Parked, timer::Refresh, timer::Leave>;
+using Timer =
+    std::variant<timer::RequestDeadline, timer::Want, timer::Notify, timer::Claim, timer::Errand, timer::Room,
+                 timer::Resync, timer::SlotReport, timer::SlotFeed, timer::SlotRoom, timer::ReduceDue,
+                 timer::ReduceDeadline, timer::Parked, timer::Refresh, timer::Ferry, timer::Leave, timer::Hearsay>;
 
 class Timers {
  public:

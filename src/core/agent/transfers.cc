@@ -68,7 +68,8 @@ void Agent::Impl::fetch_ended(const Pulls::Ended& e) {
   slice.state = SliceState::kMissing;
   records_.touch(copy.id);
   if (is_unwanted(r)) return;
-  fetches_.avoid(copy.id, e.parent.id);
+  // That we have no path to it says nothing about it.
+  if (!out_.is_detour(e.parent.id)) fetches_.avoid(copy.id, e.parent.id);
   const Duration pause = pulls_.pause_after(e.failures);
   if (pause == Duration{}) return fetches_.ask(want_of(r));
   COVERAGE_MARK(fetch_backs_off);
@@ -87,6 +88,7 @@ void Agent::Impl::complete_fetch(const Record& record, Copy& copy) {
   copies_.complete(copy);
   pulls_.forget(copy.key);
   fetches_.end(copy.id);
+  ferries_.end(copy.id);
   announcer_.tell(record, pace_kib(copy));
   gets_.fulfil(copy.id);
   became_ready(record);

@@ -80,9 +80,13 @@ void Agent::Impl::on_client(const RequestKey& key, ipc::Seal& m) {
 void Agent::Impl::on_client(const RequestKey& key, ipc::Abort& m) {
   const Copy* copy = clients_.written_by(key.client, m.copy);
   if (copy == nullptr) return;
-  const ObjectId id = copy->id;
+  give_up_writing(*copy);
   clients_.end_writing(key.client, m.copy);
-  if (puts_.contains(id) && records_.at(id).copy == m.copy) give_up_put(records_.at(id));
+}
+
+// It will not be sealed, unless it was refused already.
+void Agent::Impl::give_up_writing(const Copy& copy) {
+  if (puts_.contains(copy.id) && records_.at(copy.id).copy == copy.key) give_up_put(records_.at(copy.id));
 }
 
 // --- what becomes of it --------------------------------------------------------------------------------------------------
@@ -105,7 +109,7 @@ bool Agent::Impl::refuse_put(const RequestKey& key, const ObjectId& id, const st
 }
 
 Code Agent::Impl::put_refused(const ObjectId& id) const {
-  if (tombstones_.contains(id)) return Code::kDeleted;
+  if (tombstones_.contains(id) && !id.is_named()) return Code::kDeleted;
   const Copy* copy = records_.copy_of(id);
   // Bytes without a source prove nothing: the home knows whether it still exists.
   const bool stranded = copy != nullptr && copy->life() == CopyLife::kFetching &&
@@ -114,7 +118,7 @@ Code Agent::Impl::put_refused(const ObjectId& id) const {
 }
 
 Copy* Agent::Impl::add_put_copy(const ObjectId& id, std::uint64_t size, std::string meta, Alignment alignment) {
-  Copy* copy = table_.add(id, random_.next_nonzero(), size, alignment, CopyLife::kWriting);
+  Copy* copy = table_.add(id, versions_.draw(out_.now()), size, alignment, CopyLife::kWriting);
   if (copy == nullptr) return nullptr;
   copy->meta = std::move(meta);
   copy->primary = true;
@@ -138,6 +142,7 @@ void Agent::Impl::on(NodeRef from, const PutReply& m) {
     case Puts::Answer::kNone: return;
     case Puts::Answer::kRefused:
       return fail_put(records_.at(m.id), m.code, "object " + m.id.to_string() + " (home " + from.id.to_string() + ")");
+    case Puts::Answer::kTooOld: return put_newer(records_.at(m.id), m.newer_than);
     case Puts::Answer::kClaimed:  // bytes may be asked for from now on
       gets_.fulfil(m.id);
       return records_.can_be_pulled(m.id);
@@ -145,10 +150,17 @@ void Agent::Impl::on(NodeRef from, const PutReply& m) {
   }
 }
 
+// The home has heard of a newer version, which is deleted or lost: by another clock, this one came before that.
+void Agent::Impl::put_newer(Record& record, Version newer_than) {
+  COVERAGE_MARK(put_with_a_newer_version);
+  records_.copy_of(record)->version = versions_.draw(out_.now(), newer_than);
+  puts_.claim(record.id);
+}
+
 void Agent::Impl::commit_put(Record& record) {
   copies_.complete(*records_.copy_of(record));
   const Puts::Ended put = puts_.finish(record.id);
-  if (clients_.is_known(put.client)) clients_.answer({put.client, put.client_request}, ipc::PutDone{record.id});
+  if (clients_.is_attached(put.client)) clients_.answer({put.client, put.client_request}, ipc::PutDone{record.id});
   gets_.fulfil(record.id);
   became_ready(record);
   records_.can_be_pulled(record.id);
@@ -158,7 +170,7 @@ void Agent::Impl::commit_put(Record& record) {
 void Agent::Impl::fail_put(Record& record, Code code, const std::string& why) {
   const Puts::Ended put = puts_.give_up(record.id, record.home);
   clients_.refuse_writing(put.client, put.copy, code);
-  if (put.client_request != 0 && clients_.is_known(put.client))
+  if (put.client_request != 0 && clients_.is_attached(put.client))
     clients_.fail({put.client, put.client_request}, code, why);
   retire(record);
 }

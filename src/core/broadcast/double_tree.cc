@@ -102,6 +102,11 @@ void DoubleTree::complain(const std::vector<NodeId>& avoid) {
   }
 }
 
+bool DoubleTree::is_welcome(const Receiver& receiver, NodeId parent) {
+  return parent != receiver.node && std::ranges::find(receiver.avoid, parent) == receiver.avoid.end() &&
+         std::ranges::find(receiver.cut_off, parent) == receiver.cut_off.end();
+}
+
 // The first by excess, then depth, of those less deep than `below_depth`.
 std::optional<DoubleTree::Offer> DoubleTree::best_offer(const Receiver& receiver, std::uint32_t below_depth) const {
   const std::set<Offer>& offers = offers_[receiver.slice];
@@ -111,7 +116,7 @@ std::optional<DoubleTree::Offer> DoubleTree::best_offer(const Receiver& receiver
       it = offers.lower_bound({excess + 1, 0, NodeId{}});
       continue;
     }
-    if (node != receiver.node && std::ranges::find(receiver.avoid, node) == receiver.avoid.end()) return *it;
+    if (is_welcome(receiver, node)) return *it;
     ++it;
   }
   return std::nullopt;
@@ -127,7 +132,7 @@ std::optional<DoubleTree::Offer> DoubleTree::deepest_free(const Receiver& receiv
   if (std::next(offers.begin()) == free_end && !has_two) return std::nullopt;
   for (auto it = free_end; it != offers.begin();) {
     const NodeId node = std::get<NodeId>(*--it);
-    if (node != receiver.node && std::ranges::find(receiver.avoid, node) == receiver.avoid.end()) return *it;
+    if (is_welcome(receiver, node)) return *it;
   }
   return std::nullopt;
 }

@@ -34,8 +34,9 @@ class DoubleTree {
   struct Receiver {
     NodeId node;
     std::uint32_t slice = 0;
-    bool keeps_place = false;   // it has bytes of the slice, or children: only somebody above it can help
-    std::vector<NodeId> avoid;  // they refused or fell silent
+    bool keeps_place = false;     // it has bytes of the slice, or children: only somebody above it can help
+    std::vector<NodeId> avoid;    // they refused or fell silent
+    std::vector<NodeId> cut_off;  // it has no path to them
   };
 
   explicit DoubleTree(Duration patience) : patience_(patience) {}
@@ -80,6 +81,7 @@ class DoubleTree {
   void stop_counting(Place& place, std::uint32_t slice);
   void unlink(NodeId node, Place& place, std::uint32_t slice);
   void complain(const std::vector<NodeId>& avoid);
+  static bool is_welcome(const Receiver& receiver, NodeId parent);
   std::optional<Offer> best_offer(const Receiver& receiver, std::uint32_t below_depth) const;
   std::optional<Offer> deepest_free(const Receiver& receiver) const;
 

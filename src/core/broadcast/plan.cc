@@ -120,7 +120,8 @@ std::optional<NodeId> BroadcastPlan::choose(Time now, const Receiver& receiver) 
                                   std::uint32_t load) {
     const auto welcome = [&](const Offer& offer) {
       const NodeId node = std::get<NodeId>(offer);
-      return node != receiver.node && std::ranges::find(receiver.avoid, node) == receiver.avoid.end();
+      return node != receiver.node && std::ranges::find(receiver.avoid, node) == receiver.avoid.end() &&
+             std::ranges::find(receiver.cut_off, node) == receiver.cut_off.end();
     };
     it = std::find_if(it, end, welcome);
     if (it == end || std::get<0>(*it) >= own_finish) return;

@@ -31,6 +31,12 @@ std::uint32_t fixed_slices(const Demand& demand, const Limits& limits) {
 
 }  // namespace
 
+std::vector<NodeId> nodes_of(const std::vector<CutOff>& cut_off) {
+  std::vector<NodeId> nodes;
+  for (const CutOff& pair : cut_off) nodes.push_back(pair.node);
+  return nodes;
+}
+
 Plan make_plan(const Demand& demand, const Surroundings& around) {
   CHECK(!demand.striped || demand.slices > 0, demand.bytes);
   if (demand.striped) return {demand.slices, std::make_unique<RingPlanner>(demand.slices)};

@@ -34,6 +34,8 @@ class ParentPlanner {
   virtual void check_invariants() const = 0;
 };
 
+std::vector<NodeId> nodes_of(const std::vector<CutOff>& cut_off);
+
 // What is to be sent.
 struct Demand {
   std::uint64_t bytes = 0;

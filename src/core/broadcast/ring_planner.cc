@@ -14,9 +14,11 @@ void RingPlanner::add_root(NodeId node) {
 
 std::vector<NodeId> RingPlanner::choose(Time, NodeId receiver, const Want& want) {
   std::vector<NodeId> parents(slices_);
+  std::vector<NodeId> avoid = want.avoid;
+  std::ranges::copy(nodes_of(want.cut_off), std::back_inserter(avoid));
   for (std::uint32_t slice = 0; slice < slices_; ++slice) {
     const bool asked = want.slices.empty() || std::ranges::count(want.slices, slice, &SliceWant::slice) > 0;
-    if (asked) parents[slice] = parent(receiver, slice, want.avoid);
+    if (asked) parents[slice] = parent(receiver, slice, avoid);
   }
   return parents;
 }

@@ -17,9 +17,11 @@ void SlicePlanner::add_root(NodeId node) {
 
 std::vector<NodeId> SlicePlanner::choose(Time now, NodeId receiver, const Want& want) {
   std::vector<NodeId> parents(plans_.size());
+  const std::vector<NodeId> cut_off = nodes_of(want.cut_off);
   const auto ask = [&](const SliceWant& slice) {
     if (slice.slice >= plans_.size()) return;
-    const auto parent = plans_[slice.slice].choose(now, {receiver, slice.have_bytes, slice.has_children, want.avoid});
+    BroadcastPlan& plan = plans_[slice.slice];
+    const auto parent = plan.choose(now, {receiver, slice.have_bytes, slice.has_children, want.avoid, cut_off});
     parents[slice.slice] = parent.value_or(NodeId{});
   };
   for (const SliceWant& slice : want.slices) ask(slice);

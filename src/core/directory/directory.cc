@@ -14,8 +14,7 @@ std::size_t Directory::kind_of(const Message& message) {
   return 2 * message.index() + (notify ? 1 : 0);
 }
 
-Directory::Directory(NodeRef self, const Limits& limits, Host& host, VersionMemory& tombstones,
-                     const VersionMemory& known)
+Directory::Directory(NodeRef self, const Limits& limits, Host& host, Tombstones& tombstones, const VersionMemory& known)
     : self_(self),
       limits_(limits),
       host_(host),
@@ -64,6 +63,7 @@ void Directory::reset(NodeRef self) {
   untold_.clear();
   parked_.clear();
   unconfirmed_.clear();
+  for (const auto& [id, pending] : deleting_) tombstones_.let_go(id);
   deleting_.clear();
 }
 
@@ -71,10 +71,10 @@ void Directory::node_died(Time now, NodeRef node, Output& out) {
   unconfirmed_.erase(node.id);
   std::vector<ObjectId> deletes;
   for (const auto& [id, pending] : deleting_) deletes.push_back(id);
-  for (const ObjectId& id : deletes) dropped(id, node, out);
+  for (const ObjectId& id : deletes) dropped(now, id, node, ~Version{0}, out);
   const auto it = by_node_.find(node.id);
   if (it == by_node_.end()) return;
-  const std::set<ObjectId> ids = it->second;
+  const PlacedIds ids = it->second;
   for (const ObjectId& id : ids) {
     Entry& entry = entries_.at(id);
     std::erase_if(entry.waiters, [&](const auto& item) { return item.second.ref == node; });
@@ -101,6 +101,8 @@ bool Directory::park_unless_settled(Time now, NodeRef from, const ObjectId& id, 
 
 void Directory::tick(Time now, Output& out) {
   tombstones_.expire(now);
+  for (; !answered_order_.empty() && answered_order_.front().until <= now; answered_order_.pop_front())
+    answered_.erase(answered_order_.front().request);
   while (!lost_.empty() && (lost_.front().first <= now || lost_.size() > limits_.max_lost)) {
     const auto [when, id] = lost_.front();
     lost_.pop_front();
@@ -217,6 +219,11 @@ void Directory::describe(Entry& entry, std::uint64_t size, const std::string& me
   entry.meta = meta;
 }
 
+void Directory::set_committed(const ObjectId& id, Entry& entry, Output& out) {
+  if (!entry.committed) out.heard.push_back({id, entry.version, false});
+  entry.committed = true;
+}
+
 void Directory::take_known(const ObjectId& id, Entry& entry) const {
   entry.version = known_.version_of(id);
   entry.lost_why = known_.at(id).why;
@@ -242,7 +249,7 @@ void Directory::resolve(Time now, const ObjectId& id, Entry& entry, Output& out)
   const bool final = entry.committed;
   if (!final) forget_version(entry);
   // What nobody can finish may yet be known: a reduce whose coordinator died.
-  if (!final && !known_.contains(id)) return;
+  if (!final && (!known_.contains(id) || tombstones_.covers(id, known_.version_of(id)))) return;
   if (!final) take_known(id, entry);
   declare_lost(now, id, entry, out);
 }
@@ -270,8 +277,8 @@ void Directory::declare_lost(Time now, const ObjectId& id, Entry& entry, Output&
   entry.slices = 0;
   entry.lost_until = now + limits_.tombstone_life;
   lost_.emplace_back(entry.lost_until, id);
-  out.log.push_back("object " + described(id, name_in_metadata(id, entry.meta)) + " is lost: " +
-                    (entry.lost_why.empty() ? "every complete copy was on nodes that died" : entry.lost_why));
+  out.lost.push_back({id, name_in_metadata(id, entry.meta),
+                      entry.lost_why.empty() ? "every complete copy was on nodes that died" : entry.lost_why});
   for (auto it = entry.waiters.begin(); it != entry.waiters.end();) {
     const Waiter& waiter = it->second;
     if (waiter.want.wait_if_lost) {
@@ -290,10 +297,7 @@ void Directory::declare_lost(Time now, const ObjectId& id, Entry& entry, Output&
 bool Directory::on_put(Time now, NodeRef from, const PutRequest& request, Output& out) {
   if (park_unless_settled(now, from, request.id, request, out)) return false;
   const auto reply = [&](Code code) { out.sends.push_back({from, PutReply{request.request, request.id, code}}); };
-  if (tombstones_.contains(request.id)) {
-    reply(Code::kDeleted);
-    return false;
-  }
+  if (refuse_deleted(from, request, out)) return false;
   Entry& entry = entries_[request.id];
   if (entry.reserved) {
     reply(Code::kExists);
@@ -313,7 +317,7 @@ bool Directory::on_put(Time now, NodeRef from, const PutRequest& request, Output
     entry.version = request.version;
   }
   describe(entry, request.size, request.meta);
-  entry.committed = entry.committed || request.sealed;
+  if (request.sealed) set_committed(request.id, entry, out);
   hold(request.id, entry,
        {.ref = from,
         .state = request.sealed ? CopyState::kComplete : CopyState::kWriting,
@@ -323,6 +327,33 @@ bool Directory::on_put(Time now, NodeRef from, const PutRequest& request, Output
   resolve(now, request.id, entry, out);
   reply(Code::kOk);
   return true;
+}
+
+// What was deleted stays deleted, and what is put must be newer than what is over (rules 6 and 7).
+bool Directory::refuse_deleted(NodeRef from, const PutRequest& request, Output& out) const {
+  const auto it = entries_.find(request.id);
+  const bool taken = it != entries_.end() && it->second.version != 0 && !it->second.lost;
+  const bool minted = !request.id.is_named() && tombstones_.contains(request.id);
+  const Version gone = newest_gone(request.id);
+  if (!minted && (taken || gone == 0 || is_newer(request.version, gone))) return false;
+  const bool came_back = gone == request.version && !tombstones_.covers(request.id, gone);
+  if (!minted && came_back) return false;  // what was taken for lost
+  // The very put that was deleted is not made again.
+  const bool buried = minted || tombstones_.version_of(request.id) == request.version;
+  COVERAGE_MARK(put_of_an_old_version);
+  out.sends.push_back({from, PutReply{request.request, request.id, Code::kDeleted, buried ? 0 : gone}});
+  return true;
+}
+
+Version Directory::newest_gone(const ObjectId& id) const {
+  Version newest = tombstones_.version_of(id);
+  const auto consider = [&](Version version) {
+    if (version != 0 && (newest == 0 || is_newer(version, newest))) newest = version;
+  };
+  const auto it = entries_.find(id);
+  if (it != entries_.end() && it->second.lost) consider(it->second.version);
+  consider(known_.version_of(id));
+  return newest;
 }
 
 void Directory::add_own_copy(const ObjectId& id, Version version) {
@@ -357,7 +388,8 @@ void Directory::check_invariants() const {
             id.to_string(), node);
     }
   for (const auto& [id, pending] : deleting_)
-    CHECK(tombstones_.contains(id) && !pending.holders.empty(), id, pending.holders.size());
+    CHECK(tombstones_.at(id).held && !pending.holders.empty() && !pending.askers.empty(), id, pending.holders.size());
+  CHECK(answered_.size() == answered_order_.size(), answered_.size(), answered_order_.size());
 }
 
 void Directory::check_entry(const ObjectId& id, const Entry& entry) const {

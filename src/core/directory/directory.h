@@ -8,9 +8,11 @@
 //      become complete.
 //   4. One complete copy is primary and is kept until delete; another one may go only with the home's word.
 //   5. A home that does not know whether it knows (recovery.h) parks puts, wants and deletes until it does.
-//   6. Two committed versions of one id (a partition healed): the lower one wins, and it is reported.
-//   7. Deleted stays deleted: tombstones are kept, and copies that turn up later are dropped. A tombstone of version 0 stands
-//      for any: the object was deleted before its home had heard of it.
+//   6. Two committed versions of one id (a partition healed): the newer one wins, of two in one generation the lower one, and
+//      it is reported. Only what is newer than all that was heard of the id, and is over, is taken as a put.
+//   7. Deleted stays deleted: copies of buried versions that turn up later are dropped (tombstones.h). A name is free for a
+//      newer version at once. A tombstone of version 0, of a minted id, stands for any: the object was deleted before its
+//      home had heard of it.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +28,10 @@
 #include "core/broadcast/planner.h"
 #include "core/broadcast/relay_plan.h"
 #include "core/directory/holders.h"
+#include "core/directory/places.h"
 #include "core/directory/recovery.h"
 #include "core/directory/summary.h"
+#include "core/directory/tombstones.h"
 #include "core/directory/version_memory.h"
 #include "protocol/messages.h"
 
@@ -39,8 +43,8 @@ class Directory {
   class Host {
    public:
     virtual ~Host() = default;
-    // This node has all bytes, and they are few enough to travel with an answer.
-    virtual bool can_inline(const ObjectId& id, Version version) const = 0;
+    // This node has all bytes, and they are few enough to travel with an answer to `receiver` now.
+    virtual bool can_inline(const ObjectId& id, Version version, NodeRef receiver) const = 0;
     virtual Plan make_plan(const Demand& demand) const = 0;
     virtual LinkCosts link_costs() const = 0;
   };
@@ -53,6 +57,14 @@ class Directory {
   struct Output {
     std::vector<Outgoing> sends;
     std::vector<std::string> log;
+    // For a line of its own each, or one line for all: a death may lose very many.
+    struct Lost {
+      ObjectId id;
+      std::string name;  // that the user gave, or empty
+      std::string why;
+    };
+    std::vector<Lost> lost;
+    std::vector<Heard> heard;  // for the deputies: what was committed, and what was deleted
   };
 
   using Holder = DirectoryHolder;
@@ -60,7 +72,7 @@ class Directory {
 
   // `tombstones` are the node's: those of this home and those of its own copies. `known`: what this node knows to have
   // existed; other nodes announce theirs.
-  Directory(NodeRef self, const Limits& limits, Host& host, VersionMemory& tombstones, const VersionMemory& known);
+  Directory(NodeRef self, const Limits& limits, Host& host, Tombstones& tombstones, const VersionMemory& known);
 
   // --- the view of the cluster
   void set_view(Time now, const std::vector<NodeRef>& alive, Output& out);
@@ -68,6 +80,7 @@ class Directory {
   void reset(NodeRef self);
   // Until then, or the first other member, nothing is taken for unknown: we may be about to join a cluster.
   void hold_until(Time when) { recovery_.hold_until(when); }
+  bool is_joining(Time now) const { return recovery_.holding(now); }
 
   // --- messages to the home. The caller has checked that the id's home is here.
   // True if `request` was accepted, now or before. Those who wait are served by `serve`, when the host has had the chance
@@ -76,6 +89,8 @@ class Directory {
   void on_want(Time now, NodeRef from, const Want& want, Output& out);
   void on_unwant(Time now, NodeRef from, const Unwant& unwant, Output& out);
   void on_announce(Time now, NodeRef from, const Announce& announce, Output& out);
+  // Whether what `from` has there is what the books say.
+  Compared on_compare(NodeRef from, const Compare& compare);
   void on_withdraw(Time now, NodeRef from, const Withdraw& withdraw, Output& out);
   void on_evict(Time now, NodeRef from, const EvictRequest& request, Output& out);
   void on_delete(Time now, NodeRef from, const DeleteRequest& request, Output& out);
@@ -93,11 +108,13 @@ class Directory {
   void expect(const ObjectId& id, Version version, Output& out);
   void release(Time now, const ObjectId& id, Output& out);
   // What grows there is final from now on: it can be lost, never reset.
-  void commit(const ObjectId& id, Version version);
+  void commit(const ObjectId& id, Version version, Output& out);
   // Nobody will produce it: whoever waits is told why.
   void fail_waiters(const ObjectId& id, Code code, const std::string& why, Output& out);
   // Somebody produced it, or will.
   bool is_taken(const ObjectId& id) const;
+  // The newest version of the id that was deleted or lost, 0 if there is none: what comes now has to be newer.
+  Version newest_gone(const ObjectId& id) const;
   // In words, or "" if it is not lost, or nothing more is known.
   std::string why_lost(const ObjectId& id) const;
 
@@ -107,6 +124,11 @@ class Directory {
   // --- for displays and invariants
   std::vector<Summary> summary() const;
   std::size_t size() const { return entries_.size(); }
+  // Calls with all ids and versions that are committed.
+  template <typename Function> void each_committed(Function function) const {
+    for (const auto& [id, entry] : entries_)
+      if (entry.committed) function(id, entry.version);
+  }
   std::size_t parked() const { return parked_.size(); }
   // How often a full announcement has told what a word of its own should have told before. Without faults: never.
   std::uint64_t repairs() const { return repairs_; }
@@ -116,6 +138,9 @@ class Directory {
   struct Waiter {
     NodeRef ref;
     Want want;
+    // Of one that cannot reach a holder: those who were ordered to fetch for it, the last one until then.
+    std::vector<NodeId> ferries = {};
+    Time ferry_until = {};
   };
   struct Entry {
     Version version = 0;     // 0 = nobody has put it
@@ -140,6 +165,7 @@ class Directory {
   void replay_parked(Time now, Output& out);
   void after_settling(Time now, Output& out);
 
+  void begin_full(NodeRef from, const Announce& announce);
   bool knows(NodeRef from, const Fact& fact) const;
   void take_fact(Time now, NodeRef from, const Fact& fact, Output& out);
   bool take_version(const ObjectId& id, Entry& entry, NodeRef from, const Fact& fact, Output& out);
@@ -152,15 +178,24 @@ class Directory {
   void declare_lost(Time now, const ObjectId& id, Entry& entry, Output& out);
   void forget_version(Entry& entry);
   void take_known(const ObjectId& id, Entry& entry) const;
+  static void set_committed(const ObjectId& id, Entry& entry, Output& out);
   static void describe(Entry& entry, std::uint64_t size, const std::string& meta);
   void serve_waiters(Time now, const ObjectId& id, Entry& entry, Output& out);
   bool serve_one(Time now, const ObjectId& id, Entry& entry, const Waiter& waiter, Output& out);
+  void order_ferry(Time now, const ObjectId& id, const Entry& entry, Waiter& waiter, Output& out);
+  NodeRef choose_ferry(const Entry& entry, const Waiter& waiter) const;
+  void ferry_failed(Time now, const ObjectId& id, Entry& entry, NodeId ferry, Output& out);
   void send_bytes(Time now, const ObjectId& id, Entry& entry, const Waiter& waiter, Output& out);
   void take_back(const ObjectId& id, Entry& entry, NodeId relay);
   bool assign(Time now, const ObjectId& id, Entry& entry, const Waiter& waiter, Output& out);
   void answer_notify(const ObjectId& id, Entry& entry, const Waiter& waiter, Output& out);
   void bury(const ObjectId& id, Version version, Time until, Output& out);
-  void dropped(const ObjectId& id, NodeRef holder, Output& out);
+  bool is_deleted(const ObjectId& id) const;
+  bool refuse_deleted(NodeRef from, const PutRequest& request, Output& out) const;
+  bool answer_again(NodeRef from, const DeleteRequest& request, Output& out);
+  void dropped(Time now, const ObjectId& id, NodeRef holder, Version version, Output& out);
+  void end_delete(Time now, const ObjectId& id, Output& out);
+  void answer_delete(Time now, const ObjectId& id, NodeRef asker, std::uint64_t request, bool existed, Output& out);
   void node_died(Time now, NodeRef node, Output& out);
   void drop_foreign_entries(const std::vector<NodeRef>& joined);
   void tell_waiters(Time now, Output& out);
@@ -180,8 +215,8 @@ class Directory {
   Recovery recovery_;
   std::vector<NodeRef> alive_;
   Entries entries_;
-  std::map<NodeId, std::set<ObjectId>> by_node_;  // entries in which a node holds or waits
-  VersionMemory& tombstones_;
+  std::map<NodeId, PlacedIds> by_node_;  // entries in which a node holds or waits
+  Tombstones& tombstones_;
   const VersionMemory& known_;
   // Waiters who have not heard that they have to wait. Most never need to: what they want is about to be put.
   struct Untold {
@@ -193,13 +228,19 @@ class Directory {
   std::deque<Untold> untold_;
   std::uint64_t assignments_ = 0;               // so far
   std::deque<std::pair<Time, ObjectId>> lost_;  // lost entries expire like tombstones
-  // Deletes that wait for the holders' word.
+  // Deletes that wait for the holders' word. The name may be put, and deleted again, meanwhile.
   struct Deleting {
-    Version version = 0;
-    std::set<NodeRef> holders;
-    std::map<NodeRef, std::uint64_t> askers;  // and the numbers of their requests
+    std::map<NodeRef, Version> holders;                  // and what they are to drop
+    std::set<std::pair<NodeRef, std::uint64_t>> askers;  // and the numbers of their requests
   };
   std::map<ObjectId, Deleting> deleting_;
+  // Deletes that were answered lately: one that comes again is not to delete what was put since.
+  struct Answered {
+    Time until;
+    std::pair<NodeId, std::uint64_t> request;
+  };
+  std::map<std::pair<NodeId, std::uint64_t>, bool> answered_;  // and whether there was anything
+  std::deque<Answered> answered_order_;
   struct Parked {
     NodeRef from;
     Message message;

@@ -35,7 +35,7 @@ class DirectoryTest : public testing::Test, private Directory::Host {
  protected:
   DirectoryTest() { directory_.set_view(now_, {kHome, kA, kB}, out_); }
 
-  bool can_inline(const ObjectId&, Version) const override { return inline_; }
+  bool can_inline(const ObjectId&, Version, NodeRef) const override { return inline_; }
   Plan make_plan(const Demand&) const override { return {1, std::make_unique<FirstRoot>()}; }
   LinkCosts link_costs() const override { return same_for_all({.hop_s = 100e-6, .bytes_per_s = rate_}); }
 
@@ -73,6 +73,14 @@ class DirectoryTest : public testing::Test, private Directory::Host {
     directory_.tick(now_, out_);
     return sent_to<Waiting>(node).has_value();
   }
+  // A name whose home is here, and of which everybody has told what it knows.
+  ObjectId named_here(const std::string& prefix) {
+    ObjectId id;
+    for (int i = 0; id.is_nil() || home_of(id, {kHome, kA, kB, kC}) != kHome; ++i)
+      id = ObjectId::named(prefix + std::to_string(i));
+    settle(id);
+    return id;
+  }
   // Everybody has told what it knows of `id`: nothing.
   void settle(const ObjectId& id) {
     out_ = {};
@@ -88,7 +96,7 @@ class DirectoryTest : public testing::Test, private Directory::Host {
   }
 
   Limits limits_;
-  VersionMemory tombstones_{100};
+  Tombstones tombstones_{100};
   VersionMemory known_{100};
   bool inline_ = false;
   double rate_ = 1e9;
@@ -201,6 +209,84 @@ TEST_F(DirectoryTest, DeletedStaysDeleted) {
   EXPECT_EQ(sent_to<Drop>(kA)->reason, DropReason::kDeleted);
 }
 
+TEST_F(DirectoryTest, ADeletedNameIsFreeForANewerVersion) {
+  const ObjectId name = named_here("name");
+  const Version old = make_version(100, 5);
+  put(kA, old, true, name);
+  out_ = {};
+  directory_.on_delete(now_, kB, {99, name}, out_);
+  put(kB, make_version(100, 9), true, name);  // by a clock that is behind; while A has yet to confirm
+  ASSERT_TRUE(sent_to<PutReply>(kB));
+  EXPECT_EQ(sent_to<PutReply>(kB)->code, Code::kDeleted);
+  EXPECT_EQ(sent_to<PutReply>(kB)->newer_than, old);
+  const Version young = make_version(101, 3);
+  put(kB, young, true, name);
+  EXPECT_EQ(sent_to<PutReply>(kB)->code, Code::kOk);
+  out_ = {};
+  directory_.on_withdraw(now_, kA, {name, old}, out_);
+  EXPECT_TRUE(sent_to<DeleteReply>(kB));
+  tell(kA, old, CopyState::kComplete, name);  // somebody was away
+  EXPECT_EQ(sent_to<Drop>(kA)->version, old);
+  Announce late;
+  late.tombstones.push_back({name, old, 100});
+  out_ = {};
+  directory_.on_announce(now_, kA, late, out_);
+  EXPECT_FALSE(sent_to<Drop>(kB)) << "that is what was put since";
+  want(kC, false, WantMode::kFetch, name);
+  EXPECT_EQ(sent_to<Assign>(kC)->version, young);
+  put(kA, old, true, name);  // it was deleted, whatever its client hopes
+  EXPECT_EQ(sent_to<PutReply>(kA)->code, Code::kExists);
+}
+
+TEST_F(DirectoryTest, ADeleteThatComesTwiceDoesNotReachTheNextPut) {
+  const ObjectId name = named_here("name");
+  put(kA, make_version(100, 5), true, name);
+  out_ = {};
+  directory_.on_delete(now_, kB, {99, name}, out_);
+  directory_.on_withdraw(now_, kA, {name, make_version(100, 5)}, out_);
+  ASSERT_TRUE(sent_to<DeleteReply>(kB));
+  put(kA, make_version(101, 5), true, name);
+  out_ = {};
+  directory_.on_delete(now_, kB, {99, name}, out_);
+  EXPECT_TRUE(sent_to<DeleteReply>(kB)->existed);
+  EXPECT_FALSE(sent_to<Drop>(kA));
+  directory_.on_delete(now_, kB, {100, name}, out_);
+  EXPECT_TRUE(sent_to<Drop>(kA));
+}
+
+TEST_F(DirectoryTest, TheSecondDeleteWaitsForBothVersions) {
+  const ObjectId name = named_here("name");
+  const Version first = make_version(100, 5);
+  const Version second = make_version(101, 5);
+  put(kA, first, true, name);
+  directory_.on_delete(now_, kB, {99, name}, out_);
+  put(kB, second, true, name);
+  out_ = {};
+  directory_.on_delete(now_, kA, {7, name}, out_);
+  directory_.on_withdraw(now_, kB, {name, first}, out_);  // that is not what it was told to drop
+  directory_.on_withdraw(now_, kA, {name, first}, out_);
+  EXPECT_FALSE(sent_to<DeleteReply>(kA));
+  directory_.on_withdraw(now_, kB, {name, second}, out_);
+  EXPECT_TRUE(sent_to<DeleteReply>(kA) && sent_to<DeleteReply>(kB));
+}
+
+TEST_F(DirectoryTest, WhatIsNewerWinsAgainstBytesAndHearsay) {
+  const ObjectId name = named_here("name");
+  put(kA, make_version(100, 5), true, name);
+  tell(kB, make_version(101, 9), CopyState::kComplete, name);
+  EXPECT_EQ(sent_to<Drop>(kA)->reason, DropReason::kConflict);
+  tell(kC, make_version(99, 1), CopyState::kComplete, name);
+  EXPECT_EQ(sent_to<Drop>(kC)->reason, DropReason::kConflict);
+  live({kHome, kA, kC});  // B is gone
+  EXPECT_TRUE(directory_.summary().front().lost);
+  tell(kC, make_version(99, 1), CopyState::kComplete, name);
+  EXPECT_TRUE(sent_to<Drop>(kC)) << "a newer one was committed after it";
+  put(kC, make_version(101, 1), true, name);
+  EXPECT_EQ(sent_to<PutReply>(kC)->newer_than, make_version(101, 9));
+  put(kC, make_version(102, 1), true, name);
+  EXPECT_EQ(sent_to<PutReply>(kC)->code, Code::kOk);
+}
+
 TEST_F(DirectoryTest, ADeleteOfWhatAnotherNodeMintsIsKeptForIt) {
   const ObjectId theirs{99, 7};  // of a node that has not been heard of
   settle(theirs);
@@ -212,10 +298,10 @@ TEST_F(DirectoryTest, ADeleteOfWhatAnotherNodeMintsIsKeptForIt) {
 }
 
 TEST_F(DirectoryTest, ATombstoneOfNoVersionBuriesWhatIsThere) {
-  put(kA, 10);
+  put(kA, make_version(10, 1));
   out_ = {};
   Announce stones;
-  stones.tombstones.push_back({kId, 9, 100});
+  stones.tombstones.push_back({kId, make_version(9, 1), 100});
   directory_.on_announce(now_, kB, stones, out_);
   EXPECT_FALSE(sent_to<Drop>(kA)) << "that was another version";
   stones.tombstones.front().version = 0;
@@ -282,6 +368,50 @@ TEST_F(DirectoryTest, AFullAnnouncementSparesAnswersThatAreUnderWay) {
   full.open_requests = request_;
   directory_.on_announce(now_, kB, full, out_);
   EXPECT_EQ(directory_.summary().front().holders.size(), 2u);
+}
+
+TEST_F(DirectoryTest, AFullAnnouncementOfARangeDeniesNothingElse) {
+  put(kA, 10);
+  tell(kB, 10, CopyState::kComplete);
+  Announce range;
+  range.full_begin = range.full_end = true;
+  range.open_requests = request_ + 1;
+  range.first = place_of(kId).value + 1;
+  directory_.on_announce(now_, kB, range, out_);
+  EXPECT_EQ(directory_.summary().front().holders.size(), 2u);
+  range.first = range.last = place_of(kId).value;
+  directory_.on_announce(now_, kB, range, out_);
+  EXPECT_EQ(directory_.summary().front().holders.size(), 1u);
+}
+
+TEST_F(DirectoryTest, ComparingTellsWhetherTheBooksAreRight) {
+  put(kA, 10);
+  const auto differs = [&](NodeRef node, std::uint64_t digest) {
+    return directory_.on_compare(node, {1, 0, ~0ULL, digest}).differs;
+  };
+  EXPECT_FALSE(differs(kA, copy_digest(kId, 10, true, true)));
+  EXPECT_TRUE(differs(kA, 0));
+  EXPECT_TRUE(differs(kA, copy_digest(kId, 11, true, true))) << "another version";
+  EXPECT_TRUE(differs(kA, copy_digest(kId, 10, true, false))) << "not kept";
+  EXPECT_FALSE(differs(kB, 0));
+  want(kC, false, WantMode::kNotify, {kHome.id.value, 8});
+  EXPECT_FALSE(differs(kC, 0)) << "waiting is not having";
+}
+
+TEST_F(DirectoryTest, AComparisonIsCutShortWhereTheBooksHaveTooMuch) {
+  const std::uint32_t many = 2 * Limits{}.compared_at_once + 10;
+  PlacedIds ids;
+  for (std::uint64_t n = 0; n < many; ++n) {
+    const ObjectId id{kHome.id.value, 1000 + n};
+    ids.insert(id);
+    Announce one;
+    one.facts.push_back({id, 10, 17, "", CopyState::kComplete, true, true, 1, 0});
+    directory_.on_announce(now_, kA, one, out_);
+  }
+  const Compared answer = directory_.on_compare(kA, {1, 0, ~0ULL, 0});
+  EXPECT_TRUE(answer.differs);
+  const auto covered = std::distance(ids.begin(), ids.upper_bound(Place{answer.last}));
+  EXPECT_EQ(covered, 2 * Limits{}.compared_at_once);
 }
 
 TEST_F(DirectoryTest, ADeleteEndsWhenTheLastHolderDies) {

@@ -12,12 +12,7 @@ namespace hoplite {
 void Directory::on_announce(Time now, NodeRef from, const Announce& announce, Output& out) {
   if (announce.round != 0)
     recovery_.count_facts(from, announce.round, announce.facts.size() + announce.tombstones.size());
-  if (announce.full_begin) {
-    const auto held = by_node_.find(from.id);
-    unconfirmed_[from.id] = held == by_node_.end() ? std::set<ObjectId>{} : held->second;
-    // What it still wants, it asks again.
-    std::erase_if(parked_, [&](const auto& item) { return item.second.from == from; });
-  }
+  if (announce.full_begin) begin_full(from, announce);
   // First: a receiver that has finished has no parent in the plan any more.
   if (announce.rate_kib != 0 && announce.facts.size() == 1) {
     const auto it = entries_.find(announce.facts.front().id);
@@ -35,6 +30,43 @@ void Directory::on_announce(Time now, NodeRef from, const Announce& announce, Ou
   }
   if (announce.full_end && unconfirmed != unconfirmed_.end())
     withdraw_unconfirmed(now, from, announce.open_requests, out);
+}
+
+void Directory::begin_full(NodeRef from, const Announce& announce) {
+  std::set<ObjectId>& unconfirmed = unconfirmed_[from.id];
+  unconfirmed.clear();
+  const auto held = by_node_.find(from.id);
+  if (held == by_node_.end() || announce.first > announce.last) return;
+  const auto end = held->second.upper_bound(Place{announce.last});
+  for (auto it = held->second.lower_bound(Place{announce.first}); it != end; ++it) unconfirmed.insert(*it);
+}
+
+Compared Directory::on_compare(NodeRef from, const Compare& compare) {
+  // What it still wants, it asks again.
+  if (compare.first == 0) std::erase_if(parked_, [&](const auto& item) { return item.second.from == from; });
+  Compared answer{compare.comparison, compare.first, compare.last, false};
+  const auto ids = by_node_.find(from.id);
+  if (ids == by_node_.end()) {
+    answer.differs = compare.digest != 0;
+    return answer;
+  }
+  std::uint64_t digest = 0;
+  std::uint32_t looked_at = 0;
+  const auto end = ids->second.upper_bound(Place{compare.last});
+  for (auto it = ids->second.lower_bound(Place{compare.first}); it != end; ++it) {
+    // It may wait for some of them, and have news of others under way; but not for so many.
+    if (looked_at++ == 2 * limits_.compared_at_once) {
+      answer.last = std::max(place_of(*it).value - 1, answer.first);
+      answer.differs = true;
+      return answer;
+    }
+    const Entry& entry = entries_.at(*it);
+    const Holder* holder = entry.holders.find(from.id);
+    if (holder != nullptr && holder->ref == from)
+      digest += copy_digest(*it, entry.version, holder->state == CopyState::kComplete, holder->primary);
+  }
+  answer.differs = digest != compare.digest;
+  return answer;
 }
 
 // Whether the books say that `from` has a copy of this version, or that it waits for a parent: then it may have some of it.
@@ -65,14 +97,23 @@ void Directory::withdraw_unconfirmed(Time now, NodeRef from, std::uint64_t open_
 void Directory::take_tombstone(Time now, const Tombstone& stone, Output& out) {
   const Time until = now + std::min(Duration::s(stone.seconds_left), limits_.tombstone_life);
   const auto it = entries_.find(stone.id);
-  // What is only known by hearsay may be an older version of what was deleted.
-  const bool any_version = stone.version == 0;  // it was deleted where nobody had heard of it yet
-  if (any_version || it == entries_.end() || it->second.holders.empty() || it->second.version == stone.version)
-    bury(stone.id, stone.version, until, out);
+  if (!stone.id.is_named()) {
+    // What is only known by hearsay may be an older version of what was deleted; what is newer was put again after a loss.
+    const bool put_again = it != entries_.end() && !it->second.holders.empty() && stone.version != 0 &&
+                           is_newer(it->second.version, stone.version);
+    if (!put_again) bury(stone.id, stone.version, until, out);
+    return;
+  }
+  if (stone.version == 0) return;
+  tombstones_.bury(stone.id, stone.version, until, self_.id);
+  if (it == entries_.end()) return;
+  // Who waits for a name waits for what is put next.
+  const Version made = it->second.reserved ? it->second.expected : it->second.version;
+  if (made != 0 && tombstones_.covers(stone.id, made)) bury(stone.id, stone.version, until, out);
 }
 
 void Directory::take_fact(Time now, NodeRef from, const Fact& fact, Output& out) {
-  if (tombstones_.contains(fact.id)) {
+  if (tombstones_.covers(fact.id, fact.version)) {
     if (fact.state != CopyState::kKnows) out.sends.push_back({from, Drop{fact.id, fact.version, DropReason::kDeleted}});
     return;
   }
@@ -84,7 +125,7 @@ void Directory::take_fact(Time now, NodeRef from, const Fact& fact, Output& out)
     return;
   }
   if (fact.state == CopyState::kKnows && news) entry.lost_why = fact.lost_why;
-  if (fact.committed || fact.state == CopyState::kComplete) entry.committed = true;
+  if (fact.committed || fact.state == CopyState::kComplete) set_committed(fact.id, entry, out);
   if (fact.state == CopyState::kComplete) entry.lost = false;
   if ((fact.state == CopyState::kGrowing || fact.roots > 0) && entry.slices == 0) entry.slices = fact.slices;
   if (fact.state != CopyState::kKnows) {
@@ -122,10 +163,14 @@ bool Directory::take_version(const ObjectId& id, Entry& entry, NodeRef from, con
     if (fact.state == CopyState::kGrowing) out.sends.push_back({from, Drop{id, fact.version, DropReason::kReset}});
     return false;
   }
-  // Hearsay gives way to bytes: whoever knows an older version may not have heard that it was lost and put again.
-  const bool theirs_wins = entry.version == 0 || (has_bytes && entry.holders.empty() && !entry.lost) ||
-                           (entry.lost && fact.state == CopyState::kComplete) ||
-                           (has_bytes && theirs_final && (!entry.committed || fact.version < entry.version));
+  // What is final and newer wins, also by hearsay: nobody is to read what it has replaced. Otherwise hearsay gives way to
+  // bytes: whoever knows an older version may not have heard that it was lost and put again.
+  const bool ours_newer = is_newer(entry.version, fact.version);
+  const bool ours_final = entry.committed && ours_newer;
+  const bool theirs_wins = entry.version == 0 || (theirs_final && is_newer(fact.version, entry.version)) ||
+                           (has_bytes && entry.holders.empty() && !entry.lost && !ours_final) ||
+                           (entry.lost && fact.state == CopyState::kComplete && !ours_newer) ||
+                           (has_bytes && theirs_final && (!entry.committed || prevails(fact.version, entry.version)));
   if (!theirs_wins) {
     if (has_bytes) {
       const bool conflict = fact.state == CopyState::kComplete;
@@ -158,7 +203,7 @@ void Directory::on_withdraw(Time now, NodeRef from, const Withdraw& withdraw, Ou
     COVERAGE_MARK(parked_put_withdrawn);
     parked_.erase(parked);
   }
-  dropped(withdraw.id, from, out);
+  dropped(now, withdraw.id, from, withdraw.version, out);
   const auto it = entries_.find(withdraw.id);
   if (it == entries_.end() || it->second.version != withdraw.version) return;
   unhold(withdraw.id, it->second, from.id);
@@ -192,25 +237,44 @@ void Directory::on_evict(Time now, NodeRef from, const EvictRequest& request, Ou
 
 void Directory::on_delete(Time now, NodeRef from, const DeleteRequest& request, Output& out) {
   if (park_unless_settled(now, from, request.id, request, out)) return;
-  const auto pending = deleting_.find(request.id);
-  if (pending != deleting_.end()) {  // asked again: perhaps a Drop was lost
-    pending->second.askers[from] = request.request;
-    for (const NodeRef& holder : pending->second.holders)
-      out.sends.push_back({holder, Drop{request.id, pending->second.version, DropReason::kDeleted}});
-    return;
-  }
+  if (answer_again(from, request, out)) return;
   const auto it = entries_.find(request.id);
   const bool existed = it != entries_.end() && (it->second.version != 0 || it->second.reserved);
-  std::set<NodeRef> holders;
-  if (existed) {
-    for (const auto& [node, holder] : it->second.holders) holders.insert(holder.ref);
-    if (!holders.empty()) deleting_[request.id] = {it->second.version, holders, {{from, request.request}}};
-  }
+  if (existed)
+    for (const auto& [node, holder] : it->second.holders)
+      deleting_[request.id].holders[holder.ref] = it->second.version;
+  const bool pending = deleting_.contains(request.id);
+  if (pending) deleting_[request.id].askers.insert({from, request.request});
   // An id that another node mints may be in use on that node before we have heard of it.
   const bool others_may_know = !request.id.is_named() && request.id.hi != self_.id.value;
-  if (it != entries_.end() || others_may_know)
-    bury(request.id, it == entries_.end() ? 0 : it->second.version, now + limits_.tombstone_life, out);
-  if (holders.empty()) out.sends.push_back({from, DeleteReply{request.request, request.id, existed}});
+  Version version = it == entries_.end() ? 0 : it->second.version;
+  if (it != entries_.end() && it->second.expected != 0) version = it->second.expected;  // as old as what there is of it
+  if (it != entries_.end() || others_may_know) bury(request.id, version, now + limits_.tombstone_life, out);
+  if (pending) tombstones_.hold(request.id);
+  else answer_delete(now, request.id, from, request.request, existed, out);
+}
+
+// The same delete: perhaps a Drop was lost, or the answer.
+bool Directory::answer_again(NodeRef from, const DeleteRequest& request, Output& out) {
+  const auto answered = answered_.find({from.id, request.request});
+  if (answered != answered_.end()) {
+    out.sends.push_back({from, DeleteReply{request.request, request.id, answered->second}});
+    return true;
+  }
+  const auto pending = deleting_.find(request.id);
+  if (pending == deleting_.end() || !pending->second.askers.contains({from, request.request})) return false;
+  for (const auto& [holder, version] : pending->second.holders)
+    out.sends.push_back({holder, Drop{request.id, version, DropReason::kDeleted}});
+  return true;
+}
+
+void Directory::answer_delete(Time now, const ObjectId& id, NodeRef asker, std::uint64_t request, bool existed,
+                              Output& out) {
+  out.sends.push_back({asker, DeleteReply{request, id, existed}});
+  if (!answered_.try_emplace({asker.id, request}, existed).second) return;
+  answered_order_.push_back({now + limits_.late_word, {asker.id, request}});
+  for (; answered_order_.size() > limits_.max_tombstones; answered_order_.pop_front())
+    answered_.erase(answered_order_.front().request);
 }
 
 // --- reduces -------------------------------------------------------------------------------------------------------------
@@ -219,7 +283,7 @@ void Directory::on_delete(Time now, NodeRef from, const DeleteRequest& request, 
 void Directory::answer_notify(const ObjectId& id, Entry& entry, const Waiter& waiter, Output& out) {
   const Want& want = waiter.want;
   if (want.inline_bytes > 0 && entry.size <= want.inline_bytes && waiter.ref != self_ &&
-      host_.can_inline(id, entry.version)) {
+      host_.can_inline(id, entry.version, waiter.ref)) {
     hold(id, entry, {.ref = waiter.ref, .state = CopyState::kComplete, .request = want.request});
     if (entry.plan) entry.plan->add_root(waiter.ref.id);
     out.sends.push_back({waiter.ref, InlineObject{want.request, id, entry.version, entry.meta}, true});
@@ -241,7 +305,7 @@ bool Directory::knows(Time now, const ObjectId& id, Output& out) {
 
 Code Directory::reserve(Time now, const ObjectId& id, Output& out) {
   if (!knows(now, id, out)) return Code::kUnavailable;
-  if (tombstones_.contains(id)) return Code::kDeleted;
+  if (tombstones_.contains(id) && !id.is_named()) return Code::kDeleted;
   Entry& entry = entries_[id];
   if (entry.reserved) return Code::kExists;
   resolve(now, id, entry, out);  // what is only hearsay is lost, and may be made anew
@@ -279,9 +343,9 @@ void Directory::release(Time now, const ObjectId& id, Output& out) {
   erase_if_empty(id);
 }
 
-void Directory::commit(const ObjectId& id, Version version) {
+void Directory::commit(const ObjectId& id, Version version, Output& out) {
   const auto it = entries_.find(id);
-  if (it != entries_.end() && it->second.version == version) it->second.committed = true;
+  if (it != entries_.end() && it->second.version == version) set_committed(id, it->second, out);
 }
 
 void Directory::fail_waiters(const ObjectId& id, Code code, const std::string& why, Output& out) {
@@ -305,19 +369,35 @@ bool Directory::is_taken(const ObjectId& id) const {
   return it != entries_.end() && (it->second.reserved || (it->second.version != 0 && !it->second.lost));
 }
 
-// `holder` has no copy of `id` any more. The last one's word ends the delete.
-void Directory::dropped(const ObjectId& id, NodeRef holder, Output& out) {
+bool Directory::is_deleted(const ObjectId& id) const {
+  if (!tombstones_.contains(id)) return false;
+  if (!id.is_named()) return true;
+  const auto it = entries_.find(id);
+  const bool put_since = it != entries_.end() && (it->second.version != 0 || it->second.reserved);
+  return !put_since && tombstones_.covers(id, known_.version_of(id));
+}
+
+// `holder` has no copy of this version of `id` any more, nor of older ones. The last one's word ends the delete.
+void Directory::dropped(Time now, const ObjectId& id, NodeRef holder, Version version, Output& out) {
   const auto pending = deleting_.find(id);
   if (pending == deleting_.end()) return;
-  pending->second.holders.erase(holder);
-  if (!pending->second.holders.empty()) return;
-  for (const auto& [asker, request] : pending->second.askers)
-    out.sends.push_back({asker, DeleteReply{request, id, true}});
-  deleting_.erase(pending);
+  const auto it = pending->second.holders.find(holder);
+  if (it == pending->second.holders.end() || (it->second != version && !is_newer(version, it->second))) return;
+  pending->second.holders.erase(it);
+  if (pending->second.holders.empty()) end_delete(now, id, out);
+}
+
+void Directory::end_delete(Time now, const ObjectId& id, Output& out) {
+  for (const auto& [asker, request] : deleting_.at(id).askers) answer_delete(now, id, asker, request, true, out);
+  deleting_.erase(id);
+  tombstones_.let_go(id);
 }
 
 void Directory::bury(const ObjectId& id, Version version, Time until, Output& out) {
-  tombstones_.add(id, version, until, self_.id);
+  if (version != 0 || !id.is_named()) {
+    tombstones_.bury(id, version, until, self_.id);
+    out.heard.push_back({id, version, true});
+  }
   const auto it = entries_.find(id);
   if (it == entries_.end()) return;
   Entry& entry = it->second;

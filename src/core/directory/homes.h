@@ -42,4 +42,19 @@ inline NodeRef home_of(const ObjectId& id, const std::vector<NodeRef>& alive) {
   return best;
 }
 
+// Who remembers what exists at this home, so that the death of home and holder together is not the end of all knowledge: for
+// the ids that a home has minted itself one node, for others the one that is next in line. nil if there is nobody else.
+inline NodeRef deputy_of(const ObjectId& id, NodeRef home, const std::vector<NodeRef>& alive) {
+  const bool minted_there = !id.is_named() && id.hi == home.id.value;
+  const ObjectId subject = minted_there ? ObjectId{home.id.value, 0} : id;
+  NodeRef best;
+  std::uint64_t best_score = 0;
+  for (const NodeRef& node : alive) {
+    if (node.id == home.id) continue;
+    const std::uint64_t score = home_score(subject, node.id);
+    if (best.id.is_nil() || score > best_score) best = node, best_score = score;
+  }
+  return best;
+}
+
 }  // namespace hoplite

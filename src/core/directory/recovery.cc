@@ -6,10 +6,9 @@
 #include "core/directory/view.h"
 
 namespace hoplite {
-namespace {}  // namespace
-
 void Recovery::set_view(Time now, const std::vector<NodeRef>& alive, const std::vector<NodeRef>& died) {
   alive_ = alive;
+  if (alive.size() > 1) hold_until_ = Time{};  // whoever has joined may be left alone later
   for (const NodeRef& node : died)
     if (std::ranges::find(died_since_, node.id) == died_since_.end()) died_since_.push_back(node.id);
   if (died_since_.size() > limits_.max_deaths) {

@@ -8,12 +8,13 @@ namespace hoplite {
 
 void Directory::on_want(Time now, NodeRef from, const Want& want, Output& out) {
   if (park_unless_settled(now, from, want.id, want, out)) return;
-  if (tombstones_.contains(want.id)) {
+  if (is_deleted(want.id)) {
     out.sends.push_back({from, WantFailed{want.request, want.id, 0, Code::kDeleted}});
     return;
   }
   Entry& entry = entries_[want.id];
-  if (entry.version == 0 && !entry.reserved && known_.contains(want.id)) {
+  const bool remembered = known_.contains(want.id) && !tombstones_.covers(want.id, known_.version_of(want.id));
+  if (entry.version == 0 && !entry.reserved && remembered) {
     COVERAGE_MARK(home_remembers_what_is_lost);
     take_known(want.id, entry);
     resolve(now, want.id, entry, out);
@@ -33,7 +34,11 @@ void Directory::on_want(Time now, NodeRef from, const Want& want, Output& out) {
       resolve(now, want.id, entry, out);
     }
   }
-  if (serve_one(now, want.id, entry, {from, want}, out)) return;
+  if (serve_one(now, want.id, entry, {from, want}, out)) {
+    // Whoever it fetches for can be hung below it from now on.
+    if (want.for_another) serve_waiters(now, want.id, entry, out);
+    return;
+  }
   // A partial copy stays with its owner; it is a holder only while it is attached or about to be.
   const Holder* holder = entry.holders.find(from.id);
   if (want.mode == WantMode::kFetch && holder != nullptr && holder->roots == 0) {
@@ -44,8 +49,12 @@ void Directory::on_want(Time now, NodeRef from, const Want& want, Output& out) {
     out.sends.push_back({from, WantFailed{want.request, want.id, entry.version, Code::kLost, entry.lost_why}});
     return;
   }
-  entry.waiters[{from.id, want.mode}] = {from, want};
+  Waiter& waiter = entry.waiters[{from.id, want.mode}];
+  waiter.ref = from;
+  waiter.want = want;
   by_node_[from.id].insert(want.id);
+  order_ferry(now, want.id, entry, waiter, out);
+  if (want.for_another) ferry_failed(now, want.id, entry, from.id, out);
   if (from == self_) return tell_to_wait(want.id, entry, {from, want}, out);
   untold_.push_back({now + limits_.waiting_after, want.id, {from.id, want.mode}, want.request});
 }
@@ -64,6 +73,58 @@ void Directory::tell_waiters(Time now, Output& out) {
 
 void Directory::tell_to_wait(const ObjectId& id, const Entry& entry, const Waiter& waiter, Output& out) const {
   out.sends.push_back({waiter.ref, Waiting{waiter.want.request, id, entry.lost ? 0 : entry.version, entry.reserved}});
+}
+
+// --- nodes without a path to those who have it ----------------------------------------------------------------------------
+
+// A node that can reach both is ordered to fetch as an ordinary receiver, and the waiter is hung below it. One level: whoever
+// fetches for another is told to wait if it has no path either.
+void Directory::order_ferry(Time now, const ObjectId& id, const Entry& entry, Waiter& waiter, Output& out) {
+  const Want& want = waiter.want;
+  if (want.mode != WantMode::kFetch || want.for_another || want.cut_off.empty()) return;
+  if (entry.version == 0 || entry.lost || !has_source(entry)) return;
+  const auto can_reach = [&](const auto& item) {
+    return item.first != waiter.ref.id && std::ranges::count(want.cut_off, item.first, &CutOff::node) == 0;
+  };
+  if (std::ranges::any_of(entry.holders, can_reach)) return;
+  if (!waiter.ferries.empty() && now >= waiter.ferry_until && waiter.ferries.size() >= limits_.max_ferry_tries)
+    waiter.ferries.clear();  // from the beginning, when it asks again
+  else if (waiter.ferries.empty() || now >= waiter.ferry_until) {
+    const NodeRef ferry = choose_ferry(entry, waiter);
+    if (ferry.id.is_nil()) return waiter.ferries.clear();
+    waiter.ferries.push_back(ferry.id);
+    waiter.ferry_until = now + limits_.request_retry;
+  }
+  if (waiter.ferries.empty()) return;
+  const auto ferry = std::ranges::find(alive_, waiter.ferries.back(), &NodeRef::id);
+  if (ferry != alive_.end()) out.sends.push_back({*ferry, FetchFor{id, waiter.ref}});
+}
+
+// Whoever is known to reach both; else this node, which is in touch with the waiter; else anybody.
+NodeRef Directory::choose_ferry(const Entry& entry, const Waiter& waiter) const {
+  const auto member = [&](NodeId node) {
+    const auto it = std::ranges::find(alive_, node, &NodeRef::id);
+    const bool fits = it != alive_.end() && node != waiter.ref.id && !entry.holders.contains(node) &&
+                      std::ranges::count(waiter.ferries, node) == 0 &&
+                      std::ranges::count(waiter.want.cut_off, node, &CutOff::node) == 0;
+    return fits ? *it : NodeRef{};
+  };
+  for (const CutOff& pair : waiter.want.cut_off)
+    if (entry.holders.contains(pair.node))
+      if (const NodeRef both = member(pair.by_way_of); !both.id.is_nil()) return both;
+  if (const NodeRef here = member(self_.id); !here.id.is_nil()) return here;
+  for (const NodeRef& node : alive_)
+    if (const NodeRef any = member(node.id); !any.id.is_nil()) return any;
+  return {};
+}
+
+// It says that it cannot fetch it: somebody else is to try.
+void Directory::ferry_failed(Time now, const ObjectId& id, Entry& entry, NodeId ferry, Output& out) {
+  for (auto& [key, waiter] : entry.waiters) {
+    if (waiter.ferries.empty() || waiter.ferries.back() != ferry) continue;
+    waiter.ferry_until = now;
+    order_ferry(now, id, entry, waiter, out);
+  }
 }
 
 void Directory::on_unwant(Time now, NodeRef from, const Unwant& unwant, Output& out) {
@@ -106,7 +167,7 @@ bool Directory::serve_one(Time now, const ObjectId& id, Entry& entry, const Wait
   // A want that was overtaken by the node's own put: it has what it asked for.
   const Holder* holder = entry.holders.find(waiter.ref.id);
   if (holder != nullptr && holder->state != CopyState::kGrowing && holder->roots == 0) return true;
-  if (!entry.committed || !host_.can_inline(id, entry.version)) return assign(now, id, entry, waiter, out);
+  if (!entry.committed || !host_.can_inline(id, entry.version, waiter.ref)) return assign(now, id, entry, waiter, out);
   send_bytes(now, id, entry, waiter, out);
   return true;
 }

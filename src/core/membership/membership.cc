@@ -22,6 +22,7 @@ Membership::Membership(MembershipOptions options, Time now)
       seeds_(std::move(options.seeds)),
       limits_(options.limits),
       random_(options.seed),
+      paths_(limits_.relay_for),
       next_ping_(now),
       next_gossip_(now + limits_.gossip_every),
       next_sync_(now + limits_.sync_every),
@@ -110,6 +111,14 @@ NodeRef Membership::random_member(NodeId not_this) {
   return find(alive_[pick])->latest.ref;
 }
 
+NodeRef Membership::helper_for(NodeId peer) {
+  const NodeRef known = latest(paths_.way_to(peer));
+  if (is_alive(known) && !paths_.is_blocked(known.id)) return known;
+  for (int tries = 0; tries < 4; ++tries)
+    if (const NodeRef somebody = random_member(peer); !paths_.is_blocked(somebody.id)) return somebody;
+  return {};
+}
+
 // --- sending -------------------------------------------------------------------------------------------------------------
 
 void Membership::send(NodeId to, Message message, Output& out) {
@@ -167,6 +176,7 @@ bool Membership::merge(Time now, const MemberNews& news, Output& out) {
   known->heard = now;
   probes_.erase(news.ref.id);
   rtt_us_.erase(news.ref.id);
+  paths_.forget(news.ref.id);
   remember_alive(news.ref.id, news.life == Life::kAlive);
   if (news.ref != before.ref && news.life == Life::kAlive)
     out.changes.push_back({news.ref, news.address, Life::kAlive});
@@ -178,13 +188,17 @@ void Membership::refute(std::uint32_t incarnation, Output& out) {
   out.refuted = true;
   probes_.clear();
   errands_.clear();
+  paths_.clear();
   spread({self_news()}, NodeId{}, out);
 }
 
 void Membership::on_news(Time now, NodeRef from, const std::vector<MemberNews>& news, Output& out) {
   std::vector<MemberNews> fresh;
-  for (const MemberNews& n : news)
-    if (merge(now, n, out)) fresh.push_back(n);
+  for (const MemberNews& n : news) {
+    if (!merge(now, n, out)) continue;
+    fresh.push_back(n);
+    if (n.ref == from && n.life == Life::kDead && !out.changes.empty()) out.changes.back().left = true;
+  }
   spread(fresh, from.id, out);
 }
 
@@ -208,99 +222,7 @@ void Membership::on_heard(Time now, NodeRef from, Output& out) {
   out.sends.push_back({from, latest.address, News{{latest}}});
 }
 
-// --- probing -------------------------------------------------------------------------------------------------------------
-
-void Membership::on_ping(Time now, NodeRef from, const Ping& ping, Output& out) {
-  on_news(now, from, ping.news, out);
-  const Address* address = address_of(from.id);
-  if (address != nullptr) out.sends.push_back({from, *address, Ack{ping.seq, hot_news()}});
-}
-
-void Membership::on_ack(Time now, NodeRef from, const Ack& ack, Output& out) {
-  on_news(now, from, ack.news, out);
-  if (const auto errand = errands_.find(ack.seq); errand != errands_.end()) {
-    if (is_alive(errand->second.asker)) send(errand->second.asker.id, Ack{errand->second.asker_seq, {}}, out);
-    errands_.erase(errand);
-    return;
-  }
-  const auto it = std::ranges::find(probes_, ack.seq, [](const auto& probe) { return probe.second.seq; });
-  if (it == probes_.end()) return;
-  const auto [id, probe] = *it;
-  if (from.id == id) note_rtt(id, now - probe.sent);
-  find(id)->heard = now;
-  probes_.erase(it);
-}
-
-void Membership::on_ping_request(Time now, NodeRef from, const PingRequest& request, Output& out) {
-  on_news(now, from, request.news, out);
-  if (!is_alive(request.target) || request.target == self_) return;
-  if (errands_.size() >= limits_.max_probes_for_others) errands_.erase(errands_.begin());
-  const std::uint64_t seq = next_seq_++;
-  errands_[seq] = {from, request.seq};
-  send(request.target.id, Ping{seq, hot_news()}, out);
-}
-
-bool Membership::is_probed(NodeId node) const {
-  const auto it = probes_.find(node);
-  return it != probes_.end() && !it->second.answered;
-}
-
-void Membership::start_probe(Time now, NodeRef node, Output& out) {
-  if (is_probed(node.id)) return;
-  const std::uint64_t seq = next_seq_++;
-  probes_[node.id] = {.seq = seq, .sent = now, .due = now + limits_.ping_timeout};
-  send(node.id, Ping{seq, hot_news()}, out);
-}
-
-void Membership::ask_others(Time now, NodeRef node, Probe probe, Output& out) {
-  probe.direct = false;
-  probe.due = now + limits_.indirect_timeout;
-  probes_[node.id] = probe;
-  std::set<NodeId> asked;
-  for (std::uint32_t i = 0; i < limits_.indirect_probes; ++i) {
-    const NodeRef helper = random_member(node.id);
-    if (!helper.id.is_nil() && asked.insert(helper.id).second)
-      send(helper.id, PingRequest{probe.seq, node, {self_news()}}, out);
-  }
-}
-
-void Membership::declare_dead(Time now, const Member& member, Output& out) {
-  const MemberNews verdict{member.latest.ref, member.latest.address, Life::kDead};
-  if (merge(now, verdict, out)) spread({verdict}, NodeId{}, out);
-}
-
-void Membership::on_peer_lost(Time now, NodeRef peer, Loss why, Output& out) {
-  if (peer == self_ || !is_alive(peer)) return;
-  switch (why) {
-    case Loss::kRefused:
-    case Loss::kReplaced: declare_dead(now, *find(peer.id), out); break;
-    case Loss::kClosed: start_probe(now, peer, out); break;
-    case Loss::kTimedOut:
-    case Loss::kRejected:
-      // Others may still reach it. If they are trying, that has its deadline.
-      if (!is_probed(peer.id) || probes_.at(peer.id).direct)
-        ask_others(now, peer, {.seq = next_seq_++, .sent = now, .due = now}, out);
-      break;
-  }
-}
-
-void Membership::touch(Time now, NodeId peer) {
-  Member* member = find(peer);
-  if (member == nullptr || member->latest.life == Life::kDead) return;
-  const auto [watch, fresh] = watched_.try_emplace(peer, now);
-  if (fresh || watch->second < now) member->heard = now;  // a fresh watch starts with patience
-  watch->second = now + limits_.watch_for;
-}
-
-void Membership::ping_due_members(Time now, Output& out) {
-  std::erase_if(watched_, [&](const auto& watch) {
-    const Member* member = find(watch.first);
-    return member == nullptr || member->latest.life == Life::kDead || watch.second < now;
-  });
-  for (const auto& [id, until] : watched_)
-    if (const Member* member = find(id); member->heard + limits_.ping_every <= now)
-      start_probe(now, member->latest.ref, out);
-}
+// --- now and then -------------------------------------------------------------------------------------------------------
 
 // Seeds nobody alive listens at, and one dead member's address at a time.
 void Membership::knock_on_closed_doors(Output& out) {
@@ -344,11 +266,12 @@ bool Membership::forget_one_dead() {
 void Membership::tick(Time now, Output& out) {
   std::erase_if(probes_, [](const auto& probe) { return probe.second.answered; });
   for (const auto& [id, probe] : std::map(probes_)) {
-    if (probe.due > now) continue;
+    if (probe.due > now || !probes_.contains(id)) continue;  // one verdict may bring others
     const Member& member = *find(id);
-    if (probe.direct) ask_others(now, member.latest.ref, probe, out);
+    if (probe.direct) ask_others(now, member.latest.ref, out);
     else declare_dead(now, member, out);
   }
+  for (const NodeId peer : paths_.take_due(now)) start_probe(now, latest(peer), out);
   if (next_ping_ <= now) {
     next_ping_ = now + limits_.ping_every / 2;
     ping_due_members(now, out);
@@ -379,7 +302,7 @@ Time Membership::next_wakeup() const {
   if (!watched_.empty()) next = std::min(next, next_ping_);
   for (const auto& [id, probe] : probes_)
     if (!probe.answered) next = std::min(next, probe.due);
-  return next;
+  return std::min(next, paths_.next_due());
 }
 
 void Membership::check_invariants() const {

@@ -8,7 +8,10 @@
 //   1. a peer that we depend on (`touch`) and have not heard from for ping_every is pinged; so is one random member a
 //      second, and at once every peer whose connection broke;
 //   2. no answer within ping_timeout: indirect_probes others are asked to try;
-//   3. no answer within indirect_timeout: dead. Nobody listening at its address, or somebody else: dead at once.
+//   3. no answer within indirect_timeout: dead. Somebody else at its address: dead at once.
+// A refused dial is a hint, because a firewall may refuse one pair: others are asked at once, and whom they find refused, too,
+// is dead without waiting for 3. With nobody to ask, the second refused dial in a row is a death. Whom others reach while we
+// do not is alive, and is talked to by way of them (paths.h).
 // News are passed on at once to gossip_fanout members, ride on pings for a while, and are repaired by a full exchange with
 // a random member now and then. Dead addresses and seeds are tried for ever, slowly, so partitions heal.
 #pragma once
@@ -20,6 +23,7 @@
 
 #include "base/limits.h"
 #include "base/random.h"
+#include "core/membership/paths.h"
 #include "protocol/messages.h"
 #include "protocol/transfer.h"
 
@@ -45,13 +49,15 @@ class Membership {
     NodeRef node;
     Address address;
     Life life = Life::kAlive;
+    bool left = false;  // it has said so itself
   };
   // What a step wants done, in order of the lists.
   struct Output {
     std::vector<Outgoing> sends;
     std::vector<std::pair<Address, Message>> dials;
-    std::vector<Change> changes;  // of others: joined, came back, died
-    bool refuted = false;         // we were declared dead, and are self() as of now
+    std::vector<Change> changes;   // of others: joined, came back, died
+    bool refuted = false;          // we were declared dead, and are self() as of now
+    std::vector<NodeId> rerouted;  // messages to them go another way from now on; those under way may be lost
   };
 
   Membership(MembershipOptions options, Time now);
@@ -60,6 +66,7 @@ class Membership {
   void on_ping(Time now, NodeRef from, const Ping& ping, Output& out);
   void on_ack(Time now, NodeRef from, const Ack& ack, Output& out);
   void on_ping_request(Time now, NodeRef from, const PingRequest& request, Output& out);
+  void on_unreached(Time now, NodeRef from, const Unreached& answer, Output& out);
   void on_news(Time now, NodeRef from, const std::vector<MemberNews>& news, Output& out);
   void on_sync(Time now, NodeRef from, const Sync& sync, Output& out);
   void on_peer_lost(Time now, NodeRef peer, Loss why, Output& out);
@@ -87,6 +94,9 @@ class Membership {
   std::uint64_t typical_rtt_us() const { return typical_rtt_us_; }
   // A live member other than ourselves and `not_this`, at random; nil if there is none.
   NodeRef random_member(NodeId not_this);
+  const Paths& paths() const { return paths_; }
+  // Who is to pass on what we have for a member that we cannot reach; nil: nobody can.
+  NodeRef helper_for(NodeId peer);
 
   void check_invariants() const;
 
@@ -100,11 +110,15 @@ class Membership {
     bool answered = false;  // by any sign of life; what is left to learn is how long the answer to this one takes
     std::uint64_t seq = 0;
     Time sent;
-    Time due;  // when it fails
+    Time due = {};                  // when it fails
+    bool refused = false;           // our dial was
+    std::set<NodeId> asked = {};    // others, so far
+    std::set<NodeId> waiting = {};  // for these of them
   };
   struct Errand {  // a probe made for somebody else
     NodeRef asker;
     std::uint64_t asker_seq = 0;
+    NodeRef target;
   };
 
   bool merge(Time now, const MemberNews& news, Output& out);
@@ -113,7 +127,14 @@ class Membership {
   void declare_dead(Time now, const Member& member, Output& out);
   bool is_probed(NodeId node) const;
   void start_probe(Time now, NodeRef node, Output& out);
-  void ask_others(Time now, NodeRef node, Probe probe, Output& out);
+  void ask_others(Time now, NodeRef node, Output& out);
+  void ask_one(Time now, NodeRef node, NodeId helper, Output& out);
+  void on_refused(Time now, NodeRef peer, Output& out);
+  void give_up_helper(Time now, NodeId helper, Output& out);
+  void no_answer_from(Time now, NodeId target, NodeId helper, Output& out);
+  void refuse_errands(NodeRef target, Output& out);
+  void block_path(Time now, NodeId peer, Output& out);
+  void open_path(NodeId peer, Output& out);
   void ping_due_members(Time now, Output& out);
   void knock_on_closed_doors(Output& out);
   std::set<Address> open_addresses() const;  // where somebody alive listens
@@ -136,7 +157,8 @@ class Membership {
   std::vector<NodeId> alive_;                // others, sorted
   std::map<NodeId, std::uint32_t> hot_;      // news that still ride on pings, and how often
   std::map<std::uint64_t, Errand> errands_;  // by the seq of our own ping
-  std::map<NodeId, Time> watched_;           // touched lately, and until when: the ones a tick looks at
+  Paths paths_;
+  std::map<NodeId, Time> watched_;  // touched lately, and until when: the ones a tick looks at
   std::map<NodeId, Probe> probes_;
   std::map<NodeId, std::uint64_t> rtt_us_;  // of those that have answered a probe
   std::uint64_t typical_rtt_us_ = 0;

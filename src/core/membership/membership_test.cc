@@ -31,6 +31,7 @@ class Cluster {
   void kill(std::uint64_t n) { dead_.insert(n); }
   void cut(std::set<std::uint64_t> side) { side_ = std::move(side); }
 
+  void refuse(std::uint64_t low, std::uint64_t high) { refused_.insert({low, high}); }
   void run(Duration time) {
     const Time end = now_ + time;
     while (now_ < end) {
@@ -63,6 +64,7 @@ class Cluster {
   void deliver(NodeRef from, std::uint64_t to, const Message& message) {
     const std::uint64_t sender = from.id.value;
     if (!nodes_.contains(to) || side_.contains(sender) != side_.contains(to)) return;
+    if (refused_.contains({std::min(sender, to), std::max(sender, to)})) return lose(sender, to, Loss::kRefused);
     Membership::Output out;
     if (dead_.contains(to)) {
       at(sender).on_peer_lost(now_, at(to).self(), Loss::kRefused, out);
@@ -73,6 +75,7 @@ class Cluster {
     if (const auto* ping = std::get_if<Ping>(&message)) m.on_ping(now_, from, *ping, out);
     if (const auto* ack = std::get_if<Ack>(&message)) m.on_ack(now_, from, *ack, out);
     if (const auto* request = std::get_if<PingRequest>(&message)) m.on_ping_request(now_, from, *request, out);
+    if (const auto* answer = std::get_if<Unreached>(&message)) m.on_unreached(now_, from, *answer, out);
     if (const auto* news = std::get_if<News>(&message)) m.on_news(now_, from, news->news, out);
     if (const auto* sync = std::get_if<Sync>(&message)) m.on_sync(now_, from, *sync, out);
     carry(to, out);
@@ -82,6 +85,7 @@ class Cluster {
   std::map<std::uint64_t, std::unique_ptr<Membership>> nodes_;
   std::set<std::uint64_t> dead_;
   std::set<std::uint64_t> side_;
+  std::set<std::pair<std::uint64_t, std::uint64_t>> refused_;
 };
 
 TEST(Membership, EverybodyLearnsOfEverybodyThroughOneSeed) {
@@ -97,6 +101,35 @@ TEST(Membership, ANodeWhoseProcessIsGoneIsDeadForAllInASecond) {
   cluster.lose(1, 3, Loss::kClosed);  // one peer notices: it dials, and nobody listens
   cluster.run(Duration::s(1));
   for (std::uint64_t a : {1, 2, 4, 5, 6, 7, 8}) EXPECT_FALSE(cluster.sees(a, 3)) << "node " << a;
+}
+
+TEST(Membership, WhomOneIsRefusedByAndOthersReachIsAliveAndReachedByWayOfThem) {
+  Cluster cluster(3);
+  cluster.run(Duration::s(5));
+  cluster.refuse(1, 2);
+  cluster.at(1).touch(cluster.now(), NodeId{2});
+  for (int look = 0; look < 60; ++look) {
+    cluster.run(Duration::s(1));
+    ASSERT_TRUE(cluster.sees(1, 2) && cluster.sees(2, 1) && cluster.sees(3, 1)) << "second " << look;
+  }
+  EXPECT_EQ(cluster.at(1).self().incarnation, 0u);
+  EXPECT_EQ(cluster.at(1).helper_for(NodeId{2}).id, NodeId{3});
+  EXPECT_TRUE(cluster.at(1).paths().is_blocked(NodeId{2}));
+  EXPECT_FALSE(cluster.at(1).paths().is_blocked(NodeId{3}));
+}
+
+TEST(Membership, OfTwoTheSecondRefusedDialIsADeath) {
+  MembershipOptions options;
+  options.self = {NodeId{1}, 0};
+  options.address = Cluster::address(1);
+  options.initial_members = {{{NodeId{2}, 0}, Cluster::address(2), Life::kAlive}};
+  Membership member(options, Time{});
+  Membership::Output out;
+  member.on_peer_lost(Time{}, {NodeId{2}, 0}, Loss::kRefused, out);
+  EXPECT_TRUE(member.is_alive({NodeId{2}, 0}));
+  EXPECT_EQ(out.sends.size(), 1u) << "the second dial";
+  member.on_peer_lost(Time{}, {NodeId{2}, 0}, Loss::kRefused, out);
+  EXPECT_FALSE(member.is_alive({NodeId{2}, 0}));
 }
 
 TEST(Membership, ASilentPeerThatIsDependedOnIsDeadInAboutASecond) {

@@ -14,7 +14,6 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <unordered_map>
 
 #include "base/extent.h"
 #include "core/objects/free_ranges.h"
@@ -71,10 +70,10 @@ class ExtentAllocator {
   std::uint64_t run_bytes_;    // usual size of a run
   std::uint64_t small_bytes_;  // extents up to this size go into runs
 
-  FreeRanges pages_;                                        // outside runs: offsets and sizes are whole pages
-  FreeRanges lines_;                                        // inside runs
-  std::map<std::uint64_t, std::uint64_t> runs_;             // start -> bytes
-  std::unordered_map<std::uint64_t, std::uint64_t> sizes_;  // of every extent, by offset; never iterated
+  FreeRanges pages_;                              // outside runs: offsets and sizes are whole pages
+  FreeRanges lines_;                              // inside runs
+  std::map<std::uint64_t, std::uint64_t> runs_;   // start -> bytes
+  std::map<std::uint64_t, std::uint64_t> sizes_;  // of every extent, by offset
   std::size_t empty_extents_ = 0;
 
   std::uint64_t used_ = 0;

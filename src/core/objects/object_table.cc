@@ -61,6 +61,7 @@ Copy* ObjectTable::add(const ObjectId& id, Version version, std::uint64_t size, 
   copy.written = ValidBytes({0, size});
   copy.life_ = life;
   copy.committed = copy.is_final_ = life == CopyLife::kComplete;
+  count(copy);
   return &copy;
 }
 
@@ -87,20 +88,26 @@ const Copy& ObjectTable::at(CopyKey key) const {
 }
 
 CopyUse ObjectTable::use(Copy& copy, CopyUser kind) {
+  uncount(copy);
   ++copy.users_[static_cast<std::size_t>(kind)];
+  count(copy);
   return {*this, copy.key, kind};
 }
 
 void ObjectTable::release(CopyKey key, CopyUser kind) {
   Copy& copy = at(key);
   CHECK(copy.users(kind) > 0, key, kind);
+  uncount(copy);
   --copy.users_[static_cast<std::size_t>(kind)];
+  count(copy);
   noted_.insert(key);
 }
 
 void ObjectTable::become(Copy& copy, CopyLife life) {
   CHECK(may_become(copy.life_, life), copy.key, copy.id, copy.life_, life);
+  uncount(copy);
   copy.life_ = life;
+  count(copy);
   if (life == CopyLife::kComplete) {
     copy.committed = copy.is_final_ = true;
     touch(copy);
@@ -113,6 +120,7 @@ void ObjectTable::become(Copy& copy, CopyLife life) {
 void ObjectTable::take_back(Copy& copy) {
   CHECK(copy.is_idle() && copy.in_data_plane_ == InDataPlane::kNotOpen && !copy.lru_, copy.key);
   noted_.erase(copy.key);
+  uncount(copy);
   allocator_.free(copy.extent);
   copies_.erase(copy.key);
 }
@@ -151,12 +159,30 @@ bool ObjectTable::collect(const std::function<void(CopyKey)>& close) {
 
 void ObjectTable::touch(Copy& copy) {
   unlist(copy);
-  if (copy.is_complete() && !copy.primary) copy.lru_ = lru_.insert(lru_.end(), copy.key);
+  if (!copy.is_complete() || copy.primary) return;
+  uncount(copy);
+  copy.lru_ = lru_.insert(lru_.end(), copy.key);
+  count(copy);
 }
 
 void ObjectTable::unlist(Copy& copy) {
-  if (copy.lru_) lru_.erase(*copy.lru_);
+  if (!copy.lru_) return;
+  uncount(copy);
+  lru_.erase(*copy.lru_);
   copy.lru_.reset();
+  count(copy);
+}
+
+void ObjectTable::uncount(const Copy& copy) {
+  if (copy.is_complete()) --complete_;
+  if (copy.is_growing()) --growing_;
+  if (copy.lru_ && copy.is_idle()) evictable_bytes_ -= copy.extent.size;
+}
+
+void ObjectTable::count(const Copy& copy) {
+  if (copy.is_complete()) ++complete_;
+  if (copy.is_growing()) ++growing_;
+  if (copy.lru_ && copy.is_idle()) evictable_bytes_ += copy.extent.size;
 }
 
 std::vector<CopyKey> ObjectTable::eviction_candidates(Time now, std::uint64_t bytes) const {
@@ -173,12 +199,7 @@ std::vector<CopyKey> ObjectTable::eviction_candidates(Time now, std::uint64_t by
 }
 
 std::uint64_t ObjectTable::pinned_bytes() const {
-  std::uint64_t evictable = 0;
-  for (CopyKey key : lru_) {
-    const Copy& copy = copies_.at(key);
-    if (copy.is_idle()) evictable += copy.extent.size;
-  }
-  return allocator_.used() - std::min(evictable, allocator_.used());
+  return allocator_.used() - std::min(evictable_bytes_, allocator_.used());
 }
 
 std::string ObjectTable::room_numbers(std::uint64_t needed) const {
@@ -187,11 +208,9 @@ std::string ObjectTable::room_numbers(std::uint64_t needed) const {
          " cannot be evicted";
 }
 
-std::vector<const Copy*> ObjectTable::all() const {
-  std::vector<const Copy*> copies;
-  for (const auto& [key, copy] : copies_) copies.push_back(&copy);
-  std::ranges::sort(copies, {}, &Copy::key);
-  return copies;
+void ObjectTable::visit(const std::function<bool(const Copy&)>& visit) const {
+  for (const auto& [key, copy] : copies_)
+    if (!visit(copy)) return;
 }
 
 // --- invariants ----------------------------------------------------------------------------------------------------------
@@ -199,11 +218,19 @@ std::vector<const Copy*> ObjectTable::all() const {
 void ObjectTable::check_invariants() const {
   CHECK(noted_.empty(), noted_.size());
   std::size_t listed = 0;
+  std::uint64_t complete = 0;
+  std::uint64_t growing = 0;
+  std::uint64_t evictable = 0;
   for (const auto& [key, copy] : copies_) {
     check(copy);
     listed += copy.lru_ ? 1 : 0;
+    complete += copy.is_complete() ? 1 : 0;
+    growing += copy.is_growing() ? 1 : 0;
+    evictable += copy.lru_ && copy.is_idle() ? copy.extent.size : 0;
   }
   CHECK(listed == lru_.size(), listed, lru_.size());
+  CHECK(complete == complete_ && growing == growing_, complete, complete_, growing, growing_);
+  CHECK(evictable == evictable_bytes_, evictable, evictable_bytes_);
 }
 
 void ObjectTable::check(const Copy& copy) const {

@@ -11,9 +11,9 @@
 #include <cstdint>
 #include <functional>
 #include <list>
+#include <map>
 #include <set>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -91,8 +91,11 @@ class ObjectTable {
   std::uint64_t pinned_bytes() const;
   // In words: so much is needed, and so much is there.
   std::string room_numbers(std::uint64_t needed) const;
-  // By key.
-  std::vector<const Copy*> all() const;
+  // By key: in the order of their making. Until `visit` says no.
+  void visit(const std::function<bool(const Copy&)>& visit) const;
+  // Current copies, by whether they are complete.
+  std::uint64_t complete() const { return complete_; }
+  std::uint64_t growing() const { return growing_; }
 
   // After `collect`.
   void check_invariants() const;
@@ -102,13 +105,19 @@ class ObjectTable {
   static bool is_unneeded(const Copy& copy);
   void release(CopyKey key, CopyUser kind);
   void unlist(Copy& copy);
+  // So that counts follow: call both around a change of what a copy is, or of who uses it.
+  void uncount(const Copy& copy);
+  void count(const Copy& copy);
   void check(const Copy& copy) const;
 
   ExtentAllocator allocator_;
-  std::unordered_map<CopyKey, Copy> copies_;
-  std::list<CopyKey> lru_;   // front = the next to go
-  std::set<CopyKey> noted_;  // lost a user, or retired, since the last collect
+  std::map<CopyKey, Copy> copies_;  // grows a copy at a time: a table of a million that is hashed anew stops everything
+  std::list<CopyKey> lru_;          // front = the next to go
+  std::set<CopyKey> noted_;         // lost a user, or retired, since the last collect
   CopyKey next_key_ = 1;
+  std::uint64_t complete_ = 0;
+  std::uint64_t growing_ = 0;
+  std::uint64_t evictable_bytes_ = 0;  // listed, and nobody uses them
 };
 
 }  // namespace hoplite

@@ -24,6 +24,8 @@ Reduction::Reduction(Options options)
       limits_(options.limits),
       whole_(limits_.always_whole || needs_whole_contributions(spec_.op)),
       random_(options.seed),
+      generation_(options.generation),
+      next_target_(random_.next()),
       names_(limits_.max_names_bytes),
       source_order_(spec_.sources) {
   for (const ObjectId& id : source_order_) sources_[id];
@@ -63,7 +65,10 @@ std::string Reduction::described(const ObjectId& id) const {
 void Reduction::on_arrival(Time now, const Arrival& arrival, Output& out) {
   const auto it = sources_.find(arrival.id);
   if (!running() || it == sources_.end() || it->second.arrived) return;
-  if (mismatch(arrival, out)) return;
+  const Metadata meta = decode_metadata(arrival.meta);
+  learn_name(meta.name);
+  if (meta.failure) return on_missing(arrival.id, Code::kFailed, meta.text, out);
+  if (mismatch(arrival, meta, out)) return;
   Source& source = it->second;
   source.arrived = true;
   source.state = SourceState::kSpare;
@@ -79,9 +84,7 @@ void Reduction::on_arrival(Time now, const Arrival& arrival, Output& out) {
 }
 
 // True: the reduce has failed.
-bool Reduction::mismatch(const Arrival& arrival, Output& out) {
-  const Metadata meta = decode_metadata(arrival.meta);
-  learn_name(meta.name);
+bool Reduction::mismatch(const Arrival& arrival, const Metadata& meta, Output& out) {
   const auto refuse = [&](const std::string& why, Code code = Code::kTypeMismatch) {
     fail(code, described(arrival.id) + " " + why, out);
     return true;
@@ -114,7 +117,9 @@ bool Reduction::mismatch(const Arrival& arrival, Output& out) {
 void Reduction::on_missing(const ObjectId& id, Code code, const std::string& why, Output& out) {
   const auto it = sources_.find(id);
   if (!running() || it == sources_.end() || it->second.arrived) return;
-  it->second.state = code == Code::kDeleted ? SourceState::kDeleted : SourceState::kLost;
+  it->second.state = code == Code::kDeleted  ? SourceState::kDeleted
+                     : code == Code::kFailed ? SourceState::kFailed
+                                             : SourceState::kLost;
   it->second.code = code;
   it->second.why = !why.empty() ? why : code == Code::kLost ? "every complete copy was on nodes that died" : "";
   check_possible(out);
@@ -125,7 +130,9 @@ void Reduction::check_possible(Output& out) {
   std::vector<ObjectId> gone;
   for (const ObjectId& id : source_order_) {
     const SourceState state = sources_.at(id).state;
-    if (state == SourceState::kDeleted || (state == SourceState::kLost && !spec_.wait_if_lost)) gone.push_back(id);
+    if (state == SourceState::kDeleted || state == SourceState::kFailed ||
+        (state == SourceState::kLost && !spec_.wait_if_lost))
+      gone.push_back(id);
   }
   if (source_order_.size() - gone.size() >= spec_.count) return;
   const Source& last = sources_.at(gone.back());
@@ -315,7 +322,7 @@ void Reduction::issue(Output& out) {
     for (auto& [number, slot] : slots_) {
       if (slot.role == SlotRole::kRoot || (slot.parent == 0 && complete())) dirty_.insert(number);
     }
-    target_version_ = random_.next_nonzero();
+    target_version_ = make_version(generation_, next_target_++);
   }
   for (const SlotNumber number : dirty_) {
     const auto it = slots_.find(number);

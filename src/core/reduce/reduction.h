@@ -24,6 +24,7 @@
 #include "base/random.h"
 #include "core/reduce/cost.h"
 #include "protocol/messages.h"
+#include "protocol/metadata.h"
 #include "protocol/names.h"
 
 namespace hoplite {
@@ -36,6 +37,7 @@ class Reduction {
     LinkCosts links;
     Limits limits;
     std::uint64_t seed = 0;
+    std::uint64_t generation = 0;  // of the target's versions
   };
   struct Outgoing {
     NodeRef to;
@@ -115,7 +117,7 @@ class Reduction {
 
   bool complete() const { return used_ == spec_.count; }
   bool running() const { return phase_ == ReducePhase::kWaiting || phase_ == ReducePhase::kRunning; }
-  bool mismatch(const Arrival& arrival, Output& out);
+  bool mismatch(const Arrival& arrival, const Metadata& meta, Output& out);
   void check_possible(Output& out);
   void learn_name(std::string_view name);
   std::string described(const ObjectId& id) const;
@@ -154,6 +156,8 @@ class Reduction {
   const Limits limits_;
   const bool whole_;  // the operator needs whole contributions: nothing is combined on the way
   Random random_;
+  const std::uint64_t generation_;
+  std::uint64_t next_target_;  // the random part of the target's next version: no two attempts have the same
 
   ReducePhase phase_ = ReducePhase::kWaiting;
   Error error_;

@@ -269,6 +269,24 @@ TEST(Reduction, FewerThanCountPossibleIsAFailureThatNamesOne) {
   EXPECT_NE(cluster.reduction().error().message.find(source(3).to_string()), std::string::npos);
 }
 
+TEST(Reduction, AFailureInPlaceOfASourceDoesNotCount) {
+  const std::string failure = encode_metadata({DType::kBytes, {}, "", "out of cheese", true});
+  Cluster cluster(3, 2);
+  cluster.arrive(2, 2, 5, failure);
+  EXPECT_EQ(cluster.reduction().phase(), ReducePhase::kWaiting);
+  cluster.arrive(1, 1);
+  cluster.arrive(3, 3);
+  cluster.expect_result({source(1), source(3)});
+  EXPECT_EQ(cluster.reduction().report().sources[1].state, SourceState::kFailed);
+
+  Cluster needed(2, 2);
+  needed.arrive(1, 1);
+  needed.arrive(2, 2, 5, failure);
+  EXPECT_EQ(needed.reduction().error().code, Code::kFailed);
+  EXPECT_NE(needed.reduction().error().message.find(source(2).to_string() + " failed: out of cheese"),
+            std::string::npos);
+}
+
 TEST(Reduction, MedianIsAStar) {
   Cluster cluster(4, 4, ReduceOp::kMedian);
   for (std::uint64_t i = 1; i <= 4; ++i) cluster.arrive(i, i);

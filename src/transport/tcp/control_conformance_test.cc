@@ -74,6 +74,22 @@ TEST_P(ControlConformanceTest, MoreThanASocketHoldsArrivesToo) {
   EXPECT_EQ(b->messages.size(), kCount);
 }
 
+TEST_P(ControlConformanceTest, SignsOfLifePassWhatIsQueued) {
+  const auto a = make_node(1);
+  const auto b = make_node(2);
+  const auto payload = pattern(3 * kMiB, 1);
+  for (std::uint64_t i = 0; i < 3; ++i) send(*a, *b, InlineObject{i, {1, 2}, 3, ""}, payload);
+  for (std::uint64_t i = 0; i < 3; ++i) send(*a, *b, ping(i));
+  EXPECT_GT(a->transport->backlog(b->self), 9 * kMiB);
+  ASSERT_TRUE(runs_until([&] { return b->messages.size() == 6; }));
+  for (std::uint64_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(seq_of(b->messages[i]), i);
+    EXPECT_EQ(std::get<InlineObject>(b->messages[3 + i].message).request, i);
+    EXPECT_EQ(b->messages[3 + i].payload.size(), payload.size());
+  }
+  EXPECT_EQ(a->transport->backlog(b->self), 0u);
+}
+
 TEST_P(ControlConformanceTest, AnAddressIsEnoughToSayHello) {
   const auto a = make_node(1);
   const auto b = make_node(2);

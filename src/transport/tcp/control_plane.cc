@@ -3,6 +3,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -15,7 +16,16 @@ namespace {
 
 constexpr std::size_t kScratchBytes = 256 * kKiB;  // one recv: dozens of messages, or a small object with its message
 constexpr std::size_t kKeptBytes = 256 * kKiB;     // an empty queue keeps no more memory than this
+constexpr std::size_t kFlushBytes = 256 * kKiB;    // queued in one batch: the kernel can start with it
 constexpr std::size_t kLengthBytes = sizeof(std::uint32_t);
+
+std::string in_words(const HandshakeFailure& failure) {
+  switch (failure.loss) {
+    case Loss::kRefused: return "refused the connection";
+    case Loss::kTimedOut: return "cannot be reached: " + failure.why;
+    default: return "did not let us in: " + failure.why;
+  }
+}
 
 }  // namespace
 
@@ -28,7 +38,9 @@ struct ControlPlane::Outbound {
   UniqueFd fd;                 // once it is established
   std::unique_ptr<ConnectionCount> counted;
   std::string queue;
-  std::size_t sent = 0;  // of the queue
+  std::size_t sent = 0;   // of the queue
+  std::size_t next = 0;   // in the queue: where a message begins; none before it begins at `sent` or behind
+  std::size_t signs = 0;  // likewise: so far those that go first
   bool dirty = false;
   bool blocked = false;  // waits for EPOLLOUT
   bool gone = false;
@@ -87,6 +99,26 @@ ControlPlane::OutboundPtr ControlPlane::dial(NodeRef node, const Address& addres
   return peer;
 }
 
+std::uint64_t ControlPlane::backlog(NodeRef to) const {
+  const auto it = by_node_.find(to);
+  return it == by_node_.end() ? 0 : it->second->queue.size() - it->second->sent;
+}
+
+bool ControlPlane::is_sign_of_life(const Message& message) {
+  return std::holds_alternative<Ping>(message) || std::holds_alternative<Ack>(message) ||
+         std::holds_alternative<PingRequest>(message) || std::holds_alternative<News>(message);
+}
+
+// Where the first message begins of which nothing has been sent.
+std::size_t ControlPlane::next_message(Outbound& peer) {
+  while (peer.next < peer.sent) {
+    std::uint32_t length = 0;
+    std::memcpy(&length, peer.queue.data() + peer.next, kLengthBytes);
+    peer.next += kLengthBytes + length;
+  }
+  return peer.next;
+}
+
 void ControlPlane::enqueue(const OutboundPtr& peer, const Message& message, ByteView payload) {
   std::string& queue = peer->queue;
   const std::size_t start = queue.size();
@@ -96,6 +128,16 @@ void ControlPlane::enqueue(const OutboundPtr& peer, const Message& message, Byte
   const auto length = static_cast<std::uint32_t>(queue.size() - start - kLengthBytes);
   CHECK(length <= shared_.options.limits.max_message_bytes, type_name(message), length);
   std::memcpy(queue.data() + start, &length, kLengthBytes);
+  if (is_sign_of_life(message)) {
+    const std::size_t place = std::max(next_message(*peer), peer->signs);
+    std::rotate(queue.begin() + static_cast<std::ptrdiff_t>(place), queue.begin() + static_cast<std::ptrdiff_t>(start),
+                queue.end());
+    peer->signs = place + kLengthBytes + length;
+  }
+  if (peer->fd && !peer->blocked && queue.size() - peer->sent > kFlushBytes && !write_out(*peer)) {
+    // Handlers are not called from inside a call of ours: the flush at the end of the batch finds out again.
+    return mark_dirty(peer);
+  }
   if (queue.size() - peer->sent > shared_.options.limits.sockets.max_queued_bytes) {
     // Handlers are not called from inside a call of ours.
     forget(peer);
@@ -122,26 +164,33 @@ void ControlPlane::flush() {
 }
 
 void ControlPlane::flush(const OutboundPtr& peer) {
-  while (peer->sent < peer->queue.size()) {
-    const std::size_t wanted = peer->queue.size() - peer->sent;
-    const ssize_t sent = ::send(peer->fd.get(), peer->queue.data() + peer->sent, wanted, MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (sent < 0 && !would_block(errno)) return lose(peer, Loss::kClosed);
+  if (!write_out(*peer)) lose(peer, Loss::kClosed);
+}
+
+bool ControlPlane::write_out(Outbound& peer) {
+  while (peer.sent < peer.queue.size()) {
+    const std::size_t wanted = peer.queue.size() - peer.sent;
+    const ssize_t sent = ::send(peer.fd.get(), peer.queue.data() + peer.sent, wanted, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (sent < 0 && !would_block(errno)) return false;
     if (sent > 0) {
-      peer->sent += static_cast<std::size_t>(sent);
+      peer.sent += static_cast<std::size_t>(sent);
       shared_.limiter.charge(shared_.loop.now(), static_cast<std::uint64_t>(sent));
     }
     if (sent < 0 || static_cast<std::size_t>(sent) < wanted) break;
   }
-  const bool blocked = peer->sent < peer->queue.size();
+  const bool blocked = peer.sent < peer.queue.size();
   if (!blocked) {
-    peer->queue.clear();
-    peer->sent = 0;
-    if (peer->queue.capacity() > kKeptBytes) std::string().swap(peer->queue);
-  } else if (peer->sent > peer->queue.size() / 2) {
-    peer->queue.erase(0, std::exchange(peer->sent, 0));
+    peer.queue.clear();
+    peer.sent = peer.next = peer.signs = 0;
+    if (peer.queue.capacity() > kKeptBytes) std::string().swap(peer.queue);
+  } else if (peer.sent > peer.queue.size() / 2) {
+    peer.next = next_message(peer) - peer.sent;
+    peer.signs -= std::min(peer.signs, peer.sent);
+    peer.queue.erase(0, std::exchange(peer.sent, 0));
   }
-  if (blocked != std::exchange(peer->blocked, blocked))
-    shared_.loop.modify(peer->fd.get(), blocked ? EPOLLIN | EPOLLOUT : EPOLLIN);
+  if (blocked != std::exchange(peer.blocked, blocked))
+    shared_.loop.modify(peer.fd.get(), blocked ? EPOLLIN | EPOLLOUT : EPOLLIN);
+  return true;
 }
 
 // --- connections that we dial
@@ -176,7 +225,7 @@ ControlPlane::OutboundPtr ControlPlane::find_claiming(NodeRef node) const {
 void ControlPlane::absorb(const OutboundPtr& into, const OutboundPtr& from) {
   into->queue.append(from->queue, from->sent);
   from->queue.clear();
-  from->sent = 0;
+  from->sent = from->next = from->signs = 0;
   if (into->fd) mark_dirty(into);
 }
 
@@ -186,6 +235,7 @@ void ControlPlane::on_dialled(const OutboundPtr& peer, Dial::Outcome outcome) {
       ++shared_.counters.rejected;
       shared_.strangers.refused(peer->address.host, outcome.failure->why);
     }
+    if (peer->node == NodeRef{}) shared_.handler.on_not_reached(peer->address, in_words(*outcome.failure));
     return lose(peer, outcome.failure->loss);
   }
   if (peer->node == NodeRef{}) {

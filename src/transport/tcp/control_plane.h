@@ -1,8 +1,9 @@
 // Control messages: to each peer one connection that we dial, from each peer one that it dials.
 //
 // On the wire a message is its length (32 bits) and then what encode_message wrote, with the payload behind it.
-// Messages are queued during a batch of the loop and sent at its end, all of one peer in one system call. Loop thread
-// only.
+// Messages are queued during a batch of the loop and sent at its end, all of one peer in one system call; earlier, if they
+// are many. Signs of life go before whatever else is queued: a peer that is sent much is not taken for dead. The kernel keeps
+// little that has not left, so that this holds. Loop thread only.
 #pragma once
 
 #include <cstdint>
@@ -29,6 +30,8 @@ class ControlPlane {
 
   void send(NodeRef to, const Address& address, const Message& message, ByteView payload);
   void send_to_address(const Address& address, const Message& message);
+  // Bytes for this node that have not been given to the kernel.
+  std::uint64_t backlog(NodeRef to) const;
   // Closes the connections to and from `node`, without on_peer_lost.
   void disconnect(NodeId node);
   void disconnect_all();
@@ -53,6 +56,10 @@ class ControlPlane {
   void on_dialled(const OutboundPtr& peer, Dial::Outcome outcome);
   void on_outbound_event(const OutboundPtr& peer, std::uint32_t events);
   void flush(const OutboundPtr& peer);
+  static bool is_sign_of_life(const Message& message);
+  static std::size_t next_message(Outbound& peer);
+  // False: the connection is gone.
+  bool write_out(Outbound& peer);
   void mark_dirty(const OutboundPtr& peer);
   void forget(OutboundPtr peer);
   void lose(OutboundPtr peer, Loss why);

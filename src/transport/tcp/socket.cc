@@ -134,6 +134,7 @@ std::string peer_host(int fd) {
 
 void tune_control(int fd) {
   set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+  set_option(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, kUnsentBytes);
   notice_vanished_peers(fd);
 }
 

@@ -54,6 +54,7 @@ class TcpTransport final : public Transport, private dataplane::DataPlane::Host,
   void send_to_address(const Address& address, const Message& message) override {
     control_.send_to_address(address, message);
   }
+  std::uint64_t backlog(NodeRef to) const override { return control_.backlog(to); }
   void disconnect(NodeId node) override {
     control_.disconnect(node);
     plane_.disconnect(node);

@@ -56,6 +56,9 @@ class TestNode : public TransportHandler {
     if (when_message) when_message();
   }
   void on_peer_lost(NodeRef peer, Loss why) override { lost.emplace_back(peer, why); }
+  void on_not_reached(const Address& address, const std::string& why) override {
+    not_reached.emplace_back(address, why);
+  }
   void on_data_plane(DataPlaneEvent event) override {
     if (const auto* e = std::get_if<event::PullAsked>(&event)) {
       asked.push_back(*e);
@@ -99,6 +102,7 @@ class TestNode : public TransportHandler {
 
   std::vector<ReceivedMessage> messages;
   std::vector<std::pair<NodeRef, Loss>> lost;
+  std::vector<std::pair<Address, std::string>> not_reached;
   std::vector<event::PullAsked> asked;
   std::vector<TransferId> silent;
   std::map<TransferId, event::PullEnded> ended;
