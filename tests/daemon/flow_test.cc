@@ -16,9 +16,11 @@ TEST(Flow, FortyThousandGetsOfSmallObjectsAllArriveOverOneConnection) {
   cluster.start_many(2, {.memory = "1GiB"});
   Client producer = cluster[0].connect();
   Client consumer = cluster[1].connect();
+  std::vector<Future<ObjectId>> puts;
+  for (std::size_t i = 0; i < kGets; ++i) puts.push_back(producer.put_async(pattern(kBytes, i), {.timeout = 120s}));
   std::vector<ObjectId> ids;
   for (std::size_t i = 0; i < kGets; ++i) {
-    const auto put = producer.put(pattern(kBytes, i), {.timeout = 60s});
+    const auto put = puts[i].get();
     ASSERT_TRUE(put.ok()) << i << ": " << put.error().to_string();
     ids.push_back(*put);
   }
