@@ -46,20 +46,17 @@ TEST(StartStop, SigintIsTheSame) {
 TEST(StartStop, SighupOpensTheLogAnewAndReadsTheLevel) {
   Cluster cluster;
   const std::string config = cluster.folder() + "/config";
-  std::ofstream(config) << "log-level = \"info\"\n";
+  std::ofstream(config) << "log-level = \"error\"\n";
   Daemon& daemon = cluster.start({.arguments = {"--config", config}});
-  const std::string moved = daemon.log_file() + ".1";
-  std::filesystem::rename(daemon.log_file(), moved);
+  std::filesystem::rename(daemon.log_file(), daemon.log_file() + ".1");
+  std::ofstream(config) << "log-level = \"info\"\n";
   daemon.signal(SIGHUP);
   EXPECT_TRUE(eventually([&] { return daemon.log().find("log level counts from now on") != std::string::npos; }));
-  std::ofstream(config) << "log-level = \"error\"\n";
-  daemon.signal(SIGHUP);
   std::ofstream(config) << "log-level = nonsense\n";
   daemon.signal(SIGHUP);
   EXPECT_TRUE(eventually([&] { return daemon.log().find("the config stays as it was") != std::string::npos; }));
   EXPECT_TRUE(daemon.connect().put(pattern(10, 1)).ok()) << "it goes on";
   EXPECT_EQ(daemon.terminate(), 0);
-  EXPECT_EQ(daemon.log().find("stopping"), std::string::npos) << "that is no error";
 }
 
 TEST(StartStop, PendingRequestsAreToldWhy) {

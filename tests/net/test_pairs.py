@@ -26,19 +26,20 @@ def refuse(net: Net, a: int, b: int) -> None:
 
 
 class Pairs(unittest.TestCase):
-    def expect_everything_travels(self, net: Net) -> None:
+    def expect_everything_travels(self, net: Net, when: str) -> None:
         for source, reader in ((A, B), (B, A)):
             for size in (SMALL, LARGE):
                 stored = net.put(source, size)
                 self.assertEqual(net.get(reader, stored.id).sha256(), stored.sha256, f"{size} B from {source}")
-                named = net.put(source, size, f"{size} B from {source}")
-                self.assertEqual(net.get(reader, f"{size} B from {source}").sha256(), named.sha256)
+                name = f"{size} B from {source}, {when}"
+                named = net.put(source, size, name)
+                self.assertEqual(net.get(reader, name).sha256(), named.sha256, name)
 
     def test_a_refused_pair(self):
         with hosts(3) as net:
             before = net.wait_for_agreement()
             refuse(net, A, B)
-            self.expect_everything_travels(net)
+            self.expect_everything_travels(net, "without a path")
             for look in range(LOOKS):
                 for host in net.hosts:
                     members = net.members(host)
@@ -50,12 +51,12 @@ class Pairs(unittest.TestCase):
         with hosts(3) as net:
             before = net.wait_for_agreement()
             net.lab.partition((A,), (B,))
-            self.expect_everything_travels(net)
+            self.expect_everything_travels(net, "without a path")
             for host in net.hosts:
                 self.assertEqual(net.members(host), before)
 
             net.lab.heal()
-            self.expect_everything_travels(net)
+            self.expect_everything_travels(net, "healed")
             wait_until(lambda: net.members(A) == before, "nothing has changed")
 
 

@@ -76,18 +76,21 @@ void Agent::Impl::expire_absences() {
 void Agent::Impl::on(NodeRef from, const Forgotten& m) {
   const Absences::Gone* ours = absences_.forgotten(from.id);
   if (ours != nullptr && ours->side.stays_before({m.members, m.lowest})) return;
-  std::size_t dropped = 0;
-  for (const Copy* copy : table_.all()) {
-    if (!copy->is_current() || !copy->is_complete() || generation(copy->version) > m.left) continue;
-    Record& record = records_.at(copy->id);
-    announcer_.withdraw(record.home, copy->id, copy->version);
+  std::vector<std::pair<ObjectId, Version>> old;
+  table_.visit([&](const Copy& copy) {
+    if (copy.is_current() && copy.is_complete() && generation(copy.version) <= m.left)
+      old.emplace_back(copy.id, copy.version);
+    return true;
+  });
+  for (const auto& [id, version] : old) {
+    Record& record = records_.at(id);
+    announcer_.withdraw(record.home, id, version);
     retire(record);
-    ++dropped;
   }
-  if (dropped > 0)
+  if (!old.empty())
     out_.emit(
         effect::Log{"this node was away for so long that the others do not remember what was deleted meanwhile: " +
-                    std::to_string(dropped) + " objects from before are dropped"});
+                    std::to_string(old.size()) + " objects from before are dropped"});
 }
 
 // --- deputies ------------------------------------------------------------------------------------------------------------
