@@ -45,13 +45,13 @@ def test_init_attaches_to_the_daemon_that_is_there(shared_cluster, monkeypatch):
         hoplite.init()
 
 
-def test_a_process_joins_a_cluster(shared_cluster):
-    address = shared_cluster.client(0).stats().address
-    shared_cluster.client(0).put("from the cluster", id="joined")
+def test_a_process_joins_a_cluster(hoplite_local):
+    cluster = hoplite_local(2)
+    address = cluster.client(0).stats().address
+    cluster.client(0).put("from the cluster", id="joined")
     hoplite.init(join=address, memory="64MiB")
     assert hoplite.get("joined", timeout=PATIENCE_S) == "from the cluster"
     hoplite.shutdown()
-    shared_cluster.client(0).delete("joined")
     with pytest.raises(ValueError, match="listen="):
         hoplite.init(join="10.1.2.3:7411")
 
