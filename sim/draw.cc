@@ -121,6 +121,7 @@ void draw_rare_limits(RunPlan& plan, std::uint64_t seed) {
   limits.max_sources = one_of<std::uint32_t>(random, {200, 10'000});
   limits.max_source_bytes = one_of<std::uint64_t>(random, {kGiB, std::uint64_t{1} << 48});
   limits.max_named = one_of<std::uint32_t>(random, {1, 5});
+  limits.max_names_bytes = one_of<std::uint32_t>(random, {0, 64, 64 * kKiB});
   limits.max_reduces = one_of<std::uint32_t>(random, {200, 10'000});
   limits.max_reports = one_of<std::uint32_t>(random, {200, 1'000});
   limits.max_message_bytes = one_of<std::uint32_t>(random, {1 * kMiB, 4 * kMiB});

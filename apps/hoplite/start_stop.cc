@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "base/paths.h"
+#include "base/printable.h"
 #include "base/unique_fd.h"
 #include "cli.h"
 #include "common/daemon_process.h"
@@ -110,7 +111,7 @@ int start(const Common& common, DaemonOptions& options) {
   }
   if (const std::string why = not_joined(daemon->socket); !why.empty())
     std::fprintf(stderr, "hoplite: not joined yet: %s; the daemon goes on trying\n",
-                 printable(why, kMaxReason).c_str());
+                 shorten_to_columns(printable(why), kMaxReason).c_str());
   return kExitOk;
 }
 
