@@ -94,7 +94,7 @@ void draw_rare_limits(RunPlan& plan, std::uint64_t seed) {
   limits.join_grace = scaled(plan.beat, random, 6, 30);
   limits.watch_for = limits.want_refresh * random.between(2, 4);
   limits.relay_for = scaled(plan.beat, random, 2, 20);
-  limits.max_probes_for_others = one_of<std::uint32_t>(random, {1, 4, 1'024});
+  limits.max_probes_for_others = one_of<std::uint32_t>(random, {64, 1'024});  // of fewer, a forgotten one is a death
   limits.max_deaths = one_of<std::uint32_t>(random, {1, 3, 64});
   limits.worth_measuring_bytes = one_of<std::uint64_t>(random, {100, 4'000, kMiB});
   limits.small_share = one_of<std::uint32_t>(random, {4, 16, 64});

@@ -88,6 +88,9 @@ class Names(CliTest):
         here = self.json("status")["node"]
         at_home_here = [name for name in names if homes[name] == here]
         self.assertTrue(at_home_here, "none of 16 names has its home on one of two nodes")
+        for name in at_home_here[3:]:  # of very many that are lost at once, the log names only one
+            self.out("rm", name)
+        del at_home_here[3:]
         os.kill(self.second["pid"], signal.SIGKILL)
         log = pathlib.Path(self.first["log"])
         for name in at_home_here:

@@ -19,7 +19,8 @@ std::string encoded(const Message& message) {
 }
 
 bool carries_bytes(const Message& message) {
-  return std::holds_alternative<PutRequest>(message) || std::holds_alternative<InlineObject>(message);
+  return std::holds_alternative<PutRequest>(message) || std::holds_alternative<InlineObject>(message) ||
+         std::holds_alternative<Relay>(message);
 }
 
 TEST(Messages, EveryTypeComesBackAsItWasSent) {

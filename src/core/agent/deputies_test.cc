@@ -23,6 +23,7 @@ TEST_F(DeputiesTest, TellInBatchesAndOneNodeForAllThatIsMintedHere) {
   for (std::uint64_t n = 1; n <= 20; ++n) deputies_.note({own(n), 7, false});
   EXPECT_TRUE(told().empty());
   EXPECT_EQ(timers_.next(), out_.now() + limits_.hearsay_every);
+  EXPECT_TRUE(timers_.pop_due(timers_.next()));
   deputies_.on_timer();
   ASSERT_EQ(told().size(), 1u);
   EXPECT_EQ(sent<Hearsay>(deputy()).at(0).heard.size(), 20u);

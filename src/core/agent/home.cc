@@ -118,7 +118,7 @@ void Agent::Impl::on(NodeRef from, const Announce& m) {
   for (const Tombstone& stone : mine.tombstones)
     if (tombstones_.contains(stone.id) && !directory_.is_taken(stone.id))
       coordinator_.cancel(stone.id, Code::kDeleted, "the target was deleted");
-
+  if (m.full_end && m.comparison != 0) out_.send(from, Compared{m.comparison, m.first, m.last, false});
   if (m.rate_kib != 0) rate_estimate_ = (rate_estimate_ * 3 + std::uint64_t{m.rate_kib} * 1024) / 4;
 }
 

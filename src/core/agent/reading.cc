@@ -271,6 +271,7 @@ void Agent::Impl::on(NodeRef from, const InlineObject& m) {
     if (filled_by_a_slot) announcer_.tell(*r);  // and we ask again
     return;
   }
+  const bool replaces = copy != nullptr;
   retire(*r);
   copy = table_.add(m.id, m.version, payload_bytes_, Alignment::kCacheLine, CopyLife::kComplete);
   if (copy == nullptr) return no_room_for(*r, home, m);
@@ -278,9 +279,10 @@ void Agent::Impl::on(NodeRef from, const InlineObject& m) {
   copy->meta = m.meta;
   r->copy = copy->key;
   table_.touch(*copy);
-  // The answer to a question that we have asked again since: the home may have been told that we do not have it.
+  // The answer to a question that we have asked again since: the home may have been told that we do not have it. So it has been
+  // if others waited to be passed on what is replaced here.
   const bool expected = fetches_.has_asked(m.id, m.request) || notices_.has_asked(m.id, m.request);
-  if (relayed || !expected) announcer_.tell(*r);
+  if (relayed || !expected || replaces) announcer_.tell(*r);
   fetches_.end(m.id);
   ferries_.end(m.id);
   gets_.fulfil(m.id);

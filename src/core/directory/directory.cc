@@ -232,7 +232,8 @@ void Directory::take_known(const ObjectId& id, Entry& entry) const {
 
 // Decides what is true of an entry whose holders changed (rules 2, 3, 4).
 void Directory::resolve(Time now, const ObjectId& id, Entry& entry, Output& out) {
-  if (entry.version == 0 || entry.lost || !recovery_.settled(id)) return;
+  if (entry.version == 0 || entry.lost) return;
+  if (!recovery_.settled(id)) return recovery_.demand(now, false);  // what others know may be all that there is
   if (has_source(entry)) {
     ensure_primary(id, entry, out);
     return;
@@ -317,10 +318,12 @@ bool Directory::on_put(Time now, NodeRef from, const PutRequest& request, Output
     entry.version = request.version;
   }
   describe(entry, request.size, request.meta);
-  if (request.sealed) set_committed(request.id, entry, out);
+  // A complete copy does not become one that is being written: this request took a detour, and the seal came first.
+  const bool sealed = request.sealed || entry.holders.complete().contains(from.id);
+  if (sealed) set_committed(request.id, entry, out);
   hold(request.id, entry,
        {.ref = from,
-        .state = request.sealed ? CopyState::kComplete : CopyState::kWriting,
+        .state = sealed ? CopyState::kComplete : CopyState::kWriting,
         .primary = true,
         .request = request.request});
   if (entry.plan) entry.plan->add_root(from.id);

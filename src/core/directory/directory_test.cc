@@ -167,8 +167,17 @@ TEST_F(DirectoryTest, LostWhenTheLastOneWithdraws) {
   EXPECT_EQ(sent_to<WantFailed>(kB)->code, Code::kLost);
   want(kB, true);
   EXPECT_TRUE(told_to_wait(kB));
-  put(kB, 12);  // can be put again
+  put(kB, make_version(1, 12));  // can be put again
   EXPECT_EQ(sent_to<PutReply>(kB)->code, Code::kOk);
+}
+
+// An unsealed claim that took a detour, behind the seal.
+TEST_F(DirectoryTest, ALateClaimDoesNotUndoTheSeal) {
+  put(kA, 10);
+  put(kA, 10, false);
+  EXPECT_EQ(directory_.summary().front().holders.front().state, CopyState::kComplete);
+  want(kB);
+  EXPECT_TRUE(sent_to<Assign>(kB));
 }
 
 TEST_F(DirectoryTest, AnUnsealedPutWhoseWriterDiesNeverWas) {
@@ -428,7 +437,7 @@ TEST_F(DirectoryTest, WhatIsOnlyKnownIsLost) {
   tell(kA, 10, CopyState::kKnows);
   want(kB);
   EXPECT_EQ(sent_to<WantFailed>(kB)->code, Code::kLost);
-  put(kB, 12);
+  put(kB, make_version(1, 12));
   EXPECT_EQ(sent_to<PutReply>(kB)->code, Code::kOk);
 }
 
