@@ -72,7 +72,9 @@ TEST(Membership, NamesAreResolved) {
   Cluster cluster;
   const std::string address = cluster.start().address();
   const std::string port = address.substr(address.find(':'));
-  Daemon& unknown = cluster.start({.join = {"no-such-host.invalid" + port}});
+  Daemon& unknown = cluster.start({.listen = "0.0.0.0:0",
+                                   .join = {"no-such-host.invalid" + port},
+                                   .arguments = {"--advertise", "192.0.2.1:0", "--insecure"}});
   EXPECT_TRUE(eventually([&] { return unknown.log().find("cannot be resolved") != std::string::npos; }))
       << unknown.log();
   EXPECT_EQ(unknown.terminate(), 0);
