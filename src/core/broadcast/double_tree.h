@@ -34,8 +34,8 @@ class DoubleTree {
   struct Receiver {
     NodeId node;
     std::uint32_t slice = 0;
-    bool keeps_place = false;     // it has bytes of the slice, or children: only somebody above it can help
-    std::vector<NodeId> avoid;    // they refused or fell silent
+    bool keeps_place = false;          // it has bytes of the slice, or children: only somebody above it can help
+    std::vector<NodeId> avoid;         // they refused or fell silent
     std::vector<NodeId> cut_off = {};  // it has no path to them
   };
 

@@ -35,7 +35,7 @@ class BroadcastPlan {
     NodeId node;
     std::uint64_t have_bytes = 0;
     bool has_children = false;
-    std::vector<NodeId> avoid;    // they refused or fell silent
+    std::vector<NodeId> avoid;         // they refused or fell silent
     std::vector<NodeId> cut_off = {};  // it has no path to them, which says nothing about them
   };
 
