@@ -11,8 +11,8 @@ TEST(Metadata, WhatIsWrittenIsRead) {
         Metadata{DType::kBytes, {}, "a name", ""}, Metadata{DType::kBF16, {3, 1ULL << 40, 0}, "a name", "text"},
         Metadata{DType::kU64, std::vector<std::uint64_t>(32, 7), std::string(kMaxNameBytes, 'n'),
                  std::string(4096, 't')},
-        Metadata{DType::kBytes, {}, "", std::string("\0\0", 2)},
-        Metadata{DType::kBytes, {}, "", "", true}, Metadata{DType::kI8, {7}, "a name", "a reason", true}}) {
+        Metadata{DType::kBytes, {}, "", std::string("\0\0", 2)}, Metadata{DType::kBytes, {}, "", "", true},
+        Metadata{DType::kI8, {7}, "a name", "a reason", true}}) {
     const std::string bytes = encode_metadata(metadata);
     EXPECT_EQ(decode_metadata(bytes), metadata);
     EXPECT_LE(bytes.size(), kMaxTypeBytes + metadata.text.size());
