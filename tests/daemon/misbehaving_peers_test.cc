@@ -106,7 +106,8 @@ TEST_F(MisbehavingPeers, TruncatedAndTrailing) {
   RawClient client(cluster_[0].socket());
   const Situation s = prepare(known, client);
   for_each_message([&]<typename T>(Of<T> type) {
-    constexpr bool kHasPayload = std::is_same_v<T, PutRequest> || std::is_same_v<T, InlineObject>;
+    constexpr bool kHasPayload =
+        std::is_same_v<T, PutRequest> || std::is_same_v<T, InlineObject> || std::is_same_v<T, Relay>;
     const Message message = misuses(type, s).front().message;
     const std::string whole = RawPeer::encoded(message);
     const std::size_t header = sizeof(std::uint32_t);

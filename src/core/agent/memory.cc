@@ -98,6 +98,8 @@ void Agent::Impl::on(NodeRef from, const Drop& m) {
   bool same = copy != nullptr && (m.version == 0 || copy->version == m.version);
   if (m.reason == DropReason::kDeleted) {
     announcer_.withdraw(from, m.id, m.version);
+    const bool stays = copy != nullptr && copy->is_complete() && !same && !is_newer(m.version, copy->version);
+    if (stays) return;  // an older version was deleted
     if (m.version != 0 || !m.id.is_named())
       tombstones_.bury(m.id, m.version, out_.now() + limits_.tombstone_life, records_.home(m.id).id);
     known_.forget(m.id, m.version);
