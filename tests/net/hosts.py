@@ -142,7 +142,7 @@ class Net(Cluster):
 
     def hoplite(self, host: int, *arguments: str | os.PathLike) -> str:
         """What the command line prints on a host; LabError if it fails."""
-        argv = [BIN / "hoplite", *arguments, "--socket", self._socket(host)]
+        argv = [BIN / "hoplite", *arguments, "--socket", self.socket(host)]
         return self.lab.output(host, argv, PATIENCE_S)
 
     def put(self, host: int, size: int, name: str | None = None) -> Stored:
@@ -158,7 +158,7 @@ class Net(Cluster):
     def get(self, host: int, object_id: str, *options: str, timeout: str = f"{GET_S}s") -> Get:
         file = self.folder / f"{next(self._numbers)}.got"
         argv = [BIN / "hoplite", "get", object_id, "-o", file, "--timeout", timeout, *options]
-        return Get(self.lab, host, [*argv, "--socket", self._socket(host)], file)
+        return Get(self.lab, host, [*argv, "--socket", self.socket(host)], file)
 
     def copy(self, host: int, object_id: str) -> dict:
         """The object as the host's daemon holds it: `phase`, `bytes`, `receivers`."""
