@@ -4,15 +4,12 @@
 
 #include "core/directory/absences.h"
 #include "core/directory/homes.h"
+#include "core/directory/test_names.h"
 
 namespace hoplite {
 namespace {
 
-constexpr NodeRef kOne{NodeId{1}, 0};
-constexpr NodeRef kOther{NodeId{2}, 0};
 constexpr Time kLater{1'000'000};
-
-ObjectId named(int n) { return ObjectId::named("object " + std::to_string(n)); }
 
 TEST(Tombstones, CoverTheVersionAndOlderOnes) {
   Tombstones stones(10);

@@ -2,13 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include "core/directory/test_names.h"
+
 namespace hoplite {
 namespace {
-
-constexpr NodeRef kOne{NodeId{1}, 0};
-constexpr NodeRef kOther{NodeId{2}, 0};
-
-ObjectId named(int n) { return ObjectId::named("object " + std::to_string(n)); }
 
 TEST(VersionMemory, ForgetsInTimeAndKeepsWhatWasAddedAgain) {
   VersionMemory memory(10);
