@@ -113,7 +113,8 @@ void Agent::Impl::on(NodeRef from, const Announce& m) {
   for (const Fact& fact : mine.facts)
     if (!fact.lost_why.empty()) announcer_.remember(fact.id, fact.version, fact.lost_why);
   Directory::Output out;
-  directory_.on_announce(out_.now(), from, mine, out);
+  const std::size_t told = m.facts.size() + m.tombstones.size();
+  directory_.on_announce(out_.now(), from, mine, out, told - mine.facts.size() - mine.tombstones.size());
   flush(out);
   for (const Tombstone& stone : mine.tombstones)
     if (tombstones_.contains(stone.id) && !directory_.is_taken(stone.id))

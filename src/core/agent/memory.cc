@@ -93,6 +93,7 @@ void Agent::Impl::on(NodeRef from, const SetPrimary& m) {
 }
 
 void Agent::Impl::on(NodeRef from, const Drop& m) {
+  if (m.id.is_nil()) return;
   Record* r = records_.find(m.id);
   const Copy* copy = records_.copy_of(m.id);
   bool same = copy != nullptr && (m.version == 0 || copy->version == m.version);

@@ -88,7 +88,8 @@ class Directory {
   bool on_put(Time now, NodeRef from, const PutRequest& request, Output& out);
   void on_want(Time now, NodeRef from, const Want& want, Output& out);
   void on_unwant(Time now, NodeRef from, const Unwant& unwant, Output& out);
-  void on_announce(Time now, NodeRef from, const Announce& announce, Output& out);
+  // `left_out`: so much of it made no sense; it counts as told.
+  void on_announce(Time now, NodeRef from, const Announce& announce, Output& out, std::size_t left_out = 0);
   // Whether what `from` has there is what the books say.
   Compared on_compare(NodeRef from, const Compare& compare);
   void on_withdraw(Time now, NodeRef from, const Withdraw& withdraw, Output& out);

@@ -9,9 +9,9 @@ namespace hoplite {
 
 // --- facts ---------------------------------------------------------------------------------------------------------------
 
-void Directory::on_announce(Time now, NodeRef from, const Announce& announce, Output& out) {
+void Directory::on_announce(Time now, NodeRef from, const Announce& announce, Output& out, std::size_t left_out) {
   if (announce.round != 0)
-    recovery_.count_facts(from, announce.round, announce.facts.size() + announce.tombstones.size());
+    recovery_.count_facts(from, announce.round, announce.facts.size() + announce.tombstones.size() + left_out);
   if (announce.full_begin) begin_full(from, announce);
   // First: a receiver that has finished has no parent in the plan any more.
   if (announce.rate_kib != 0 && announce.facts.size() == 1) {
