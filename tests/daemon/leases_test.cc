@@ -330,7 +330,10 @@ TEST_F(Leases, AForkedChildCannotHarmTheParent) {
     if (early.get().code() != Code::kUnavailable) return 4;
     { const ObjectWriter dropped = *std::move(writer); }
     { const Client closed = std::move(client); }
-    return daemon_.connect().put(pattern(10, 1), {.timeout = 30s}).ok() ? 0 : 5;
+#ifndef __SANITIZE_THREAD__  // which takes no new threads in a forked child
+    if (!daemon_.connect().put(pattern(10, 1), {.timeout = 30s}).ok()) return 5;
+#endif
+    return 0;
   });
   EXPECT_EQ(tidy.wait(), 0);
   Child vandal([&] {

@@ -130,8 +130,9 @@ void ControlPlane::enqueue(const OutboundPtr& peer, const Message& message, Byte
   std::memcpy(queue.data() + start, &length, kLengthBytes);
   if (is_sign_of_life(message)) {
     const std::size_t place = std::max(next_message(*peer), peer->signs);
-    std::rotate(queue.begin() + static_cast<std::ptrdiff_t>(place), queue.begin() + static_cast<std::ptrdiff_t>(start),
-                queue.end());
+    const std::string sign = queue.substr(start);
+    queue.resize(start);
+    queue.insert(place, sign);
     peer->signs = place + kLengthBytes + length;
   }
   if (peer->fd && !peer->blocked && queue.size() - peer->sent > kFlushBytes && !write_out(*peer)) {
